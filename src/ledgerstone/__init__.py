@@ -1,0 +1,1 @@
+"""Ledgerstone: durable, verifiable memory for AI agents."""

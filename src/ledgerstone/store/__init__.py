@@ -1,0 +1,1 @@
+"""One storage boundary, native backends."""
