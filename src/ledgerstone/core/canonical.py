@@ -1,0 +1,199 @@
+"""What every hash stands on: a value becomes one sequence of bytes, and bytes become one address."""
+
+from __future__ import annotations
+
+import hmac
+import re
+from base64 import b32decode, b32encode
+from functools import lru_cache
+from hashlib import sha256
+from typing import TYPE_CHECKING, TypeAlias
+
+import orjson
+
+from ledgerstone.errors import CorruptionError, RuleError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+Json: TypeAlias = "bool | int | str | Sequence[Json] | Mapping[str, Json] | None"
+
+MAX_INTEGER = 2**53 - 1
+MAX_DEPTH = 32
+SALT_BYTES = 32
+SECRET_BYTES_LEAST = 16
+RANDOM_BYTES = 10
+
+_SCALARS = frozenset({str, int, bool, type(None)})
+_KEYS = frozenset({str})
+# The walk below refuses what these options leave to the caller; they stand behind it, should it ever err.
+_OPTIONS = (
+    orjson.OPT_SORT_KEYS
+    | orjson.OPT_STRICT_INTEGER
+    | orjson.OPT_PASSTHROUGH_SUBCLASS
+    | orjson.OPT_PASSTHROUGH_DATACLASS
+    | orjson.OPT_PASSTHROUGH_DATETIME
+)
+_NUL = b"\\u0000"
+# An even run of backslashes before it is text that spells an escape, not an escape.
+_ESCAPED_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
+
+_BASE32 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
+_CROCKFORD = b"0123456789abcdefghjkmnpqrstvwxyz"
+_TO_CROCKFORD = bytes.maketrans(_BASE32, _CROCKFORD)
+_FROM_CROCKFORD = bytes.maketrans(_CROCKFORD, _BASE32)
+_BODY = re.compile(r"[0-9a-hjkmnp-tv-z]{16}")
+_ADDRESS = re.compile(r"(mem_[0-9a-hjkmnp-tv-z]{16})(?:@([1-9][0-9]{0,15}))?")
+_SHOWN_CHARACTERS = 40
+
+
+def encode(value: Json) -> bytes:
+    """The one byte form of a value: RFC 8785 without floats.
+
+    Takes None, bool, int within 2^53 - 1, str, list or tuple, and dict with ASCII str keys, at most 32 deep;
+    subclasses of these count as other types. Raises UsageError for anything else, and for lone surrogates
+    and U+0000 in any text.
+    """
+    if type(value) not in _SCALARS:
+        _admit(value, 1)
+    try:
+        data = orjson.dumps(value, option=_OPTIONS)
+    except TypeError as error:
+        # orjson names lone surrogates and integers out of range itself.
+        message = f"value: no canonical form: {error}"
+        raise UsageError(message) from error
+    if _NUL in data and _ESCAPED_NUL.search(data):
+        message = "value: text holds U+0000"
+        raise UsageError(message, hint="leave that character out")
+    return data
+
+
+def _admit(value: object, depth: int) -> None:
+    """Refuse what orjson would write but a canonical value may not hold; members are checked at C speed."""
+    if depth > MAX_DEPTH:
+        message = f"value: at most {MAX_DEPTH} levels deep"
+        raise UsageError(message)
+    members: Iterable[object]
+    if type(value) is dict:
+        if not _KEYS.issuperset(map(type, value)) or not "".join(value).isascii():
+            message = "value: field names are ASCII strings"
+            raise UsageError(message)
+        members = value.values()
+    elif type(value) is list or type(value) is tuple:
+        members = value
+    else:
+        message = f"value: no canonical form for {type(value).__name__}"
+        raise UsageError(message)
+    if not _SCALARS.issuperset(map(type, members)):
+        for member in members:
+            if type(member) not in _SCALARS:
+                _admit(member, depth + 1)
+
+
+def decode(data: bytes) -> Json:
+    """The value of canonical bytes; arrays come back as lists.
+
+    Raises CorruptionError unless ``data`` is exactly what ``encode`` makes of the value: duplicate or
+    unsorted fields, whitespace, other escapes, floats and large integers all fail.
+    """
+    try:
+        value: Json = orjson.loads(data)
+        again = encode(value)
+    except (orjson.JSONDecodeError, UsageError) as error:
+        message = f"bytes are not canonical JSON: {error}"
+        raise CorruptionError(message) from error
+    if again != data:
+        message = "bytes are not canonical JSON: another spelling of the same value"
+        raise CorruptionError(message)
+    return value
+
+
+@lru_cache(maxsize=128)
+def _domain(noun: bytes) -> bytes:
+    return b"ledgerstone/" + noun + b"/1\x00"
+
+
+def digest(noun: bytes, *parts: bytes) -> bytes:
+    """SHA-256 over the noun's domain prefix and the parts, 32 bytes.
+
+    Parts are joined without lengths: all but the last are of a length the noun fixes.
+    """
+    return sha256(_domain(noun) + b"".join(parts)).digest()
+
+
+def keyed(secret: bytes, noun: bytes, *parts: bytes) -> bytes:
+    """HMAC-SHA-256 over the bytes ``digest`` takes, for what could be guessed; a secret has 16 or more."""
+    if len(secret) < SECRET_BYTES_LEAST:
+        message = f"secret: at least {SECRET_BYTES_LEAST} bytes, not {len(secret)}"
+        raise UsageError(message)
+    return hmac.digest(secret, _domain(noun) + b"".join(parts), "sha256")
+
+
+def commitment(salt: bytes, content: bytes) -> bytes:
+    """What the chain holds of a content: nothing that could be guessed at without the salt of 32 bytes."""
+    if len(salt) != SALT_BYTES:
+        message = f"salt: {SALT_BYTES} bytes, not {len(salt)}"
+        raise UsageError(message)
+    return digest(b"content", salt, content)
+
+
+def identifier(prefix: str, random: bytes) -> str:
+    """``mem_`` and the like with 10 random bytes in 16 lower-case Crockford base32 characters."""
+    if len(random) != RANDOM_BYTES:
+        message = f"random: {RANDOM_BYTES} bytes, not {len(random)}"
+        raise UsageError(message)
+    return f"{prefix}_{b32encode(random).translate(_TO_CROCKFORD).decode()}"
+
+
+def identifier_bytes(text: str, prefix: str) -> bytes:
+    """The 10 bytes of an id with this prefix; UsageError unless it is spelled as ``identifier`` spells it."""
+    head, body = text[: len(prefix) + 1], text[len(prefix) + 1 :]
+    if head != f"{prefix}_" or not _BODY.fullmatch(body):
+        message = f"id: {prefix}_ and 16 of 0-9 a-z without i, l, o, u, not {text[:_SHOWN_CHARACTERS]!r}"
+        raise UsageError(message)
+    return b32decode(body.encode().translate(_FROM_CROCKFORD))
+
+
+def address(memory: str, version: int) -> str:
+    """One version of a memory: ``mem_...@3``; UsageError unless ``parse_address`` gives the two back."""
+    text = f"{memory}@{version}"
+    if parse_address(text) != (memory, version):
+        message = f"address: one memory id and one version, not {text[:_SHOWN_CHARACTERS]!r}"
+        raise UsageError(message)
+    return text
+
+
+def parse_address(text: str) -> tuple[str, int | None]:
+    """The memory and version of ``mem_...@3``, or memory and None of ``mem_...``; UsageError otherwise."""
+    match = _ADDRESS.fullmatch(text)
+    version = int(match[2]) if match and match[2] else None
+    if match is None or (version is not None and version > MAX_INTEGER):
+        message = (
+            "address: mem_ and 16 of 0-9 a-z without i, l, o, u, and if need be @ and a version from 1, "
+            f"not {text[:_SHOWN_CHARACTERS]!r}"
+        )
+        raise UsageError(message)
+    return match[1], version
+
+
+def text(value: str, *, name: str, least: int, most: int) -> bytes:
+    """The UTF-8 bytes of a text argument, ``least`` to ``most`` of them: the one place that checks one.
+
+    Raises RuleError with ``name`` as its rule for a wrong length, lone surrogates and U+0000, UsageError for
+    what is no str. Text is never normalised.
+    """
+    if type(value) is not str:
+        message = f"{name}: text, not {type(value).__name__}"
+        raise UsageError(message)
+    try:
+        data = value.encode()
+    except UnicodeEncodeError as error:
+        message = f"{name}: valid Unicode, not a lone surrogate at character {error.start + 1}"
+        raise RuleError(message, rule=name, hint="leave that character out") from None
+    if not least <= len(data) <= most:
+        message = f"{name}: {least} to {most} bytes, not {len(data)}"
+        raise RuleError(message, rule=name)
+    if b"\x00" in data:
+        message = f"{name}: text without U+0000, not one at character {value.index(chr(0)) + 1}"
+        raise RuleError(message, rule=name, hint="leave that character out")
+    return data
