@@ -1,0 +1,1 @@
+"""What is promised, one test a promise."""
