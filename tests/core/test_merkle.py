@@ -332,6 +332,8 @@ def test_bytes_cannot_move_between_leaf_and_proof() -> None:
     assert merkle.verify_inclusion(left, 0, 2, [right], root)
     assert not merkle.verify_inclusion(left + right[:1], 0, 2, [right[1:]], root)
     assert not merkle.verify_inclusion(left[:-1], 0, 2, [left[-1:] + right], root)
+    assert merkle.verify_consistency(2, 2, root, root, [])
+    assert not merkle.verify_consistency(2, 2, root[:-1], root[:-1], [])
 
 
 def test_proofs_are_made_of_what_is_there() -> None:
