@@ -136,9 +136,7 @@ def identifier_bytes(text: str, prefix: str) -> bytes:
     """The 10 bytes of an id with this prefix; UsageError unless it is spelled as ``identifier`` spells it."""
     head, body = text[: len(prefix) + 1], text[len(prefix) + 1 :]
     if head != f"{prefix}_" or not _BODY.fullmatch(body):
-        raise UsageError(
-            f"id: {prefix}_ and 16 of 0-9 a-z without i, l, o, u, not {text[:_SHOWN_CHARACTERS]!r}"
-        )
+        raise UsageError(f"id: {prefix}_ and 16 of 0-9 a-z without i, l, o, u, not {text[:_SHOWN_CHARACTERS]!r}")
     return b32decode(body.encode().translate(_FROM_CROCKFORD))
 
 

@@ -119,9 +119,7 @@ def verify_inclusion(leaf: bytes, index: int, size: int, proof: Sequence[bytes],
     return node == root
 
 
-def verify_consistency(
-    first: int, second: int, first_root: bytes, second_root: bytes, proof: Sequence[bytes]
-) -> bool:
+def verify_consistency(first: int, second: int, first_root: bytes, second_root: bytes, proof: Sequence[bytes]) -> bool:
     """Whether the tree of ``second`` leaves begins with the tree of ``first`` leaves (2.1.4.2).
 
     An empty first tree begins everything and proves nothing: it is refused.

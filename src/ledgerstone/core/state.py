@@ -159,9 +159,7 @@ def update(
 def _refuse_misfits(count: int, changes: Mapping[int, bytes], new_count: int, positions: list[int]) -> None:
     grown = new_count - count
     if count < 0 or grown < 0 or not positions:
-        raise UsageError(
-            f"state: changes that keep or append, not {len(positions)} from {count} to {new_count}"
-        )
+        raise UsageError(f"state: changes that keep or append, not {len(positions)} from {count} to {new_count}")
     if positions[0] < 0 or positions[-1] >= new_count:
         raise UsageError(f"state: positions 0 to {new_count - 1}, not {positions[0]} to {positions[-1]}")
     if grown and (grown > len(positions) or positions[-grown] != count):

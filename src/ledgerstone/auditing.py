@@ -1,0 +1,95 @@
+"""The audit trail: a reading of the chains, newest first, each event proven by its links to the signed head."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ledgerstone.core import chain, entries
+from ledgerstone.core.entries import (
+    CloseEntry,
+    Entry,
+    GrantEntry,
+    Header,
+    NameEntry,
+    NamespaceEntry,
+    RecordEntry,
+    RefusalEntry,
+    RetractEntry,
+)
+from ledgerstone.core.values import Event
+from ledgerstone.errors import CorruptionError
+from ledgerstone.reading import Chain, Reading
+
+
+def events(reading: Reading, where: Chain, *, memory: str | None, limit: int, before: int | None) -> Iterator[Event]:
+    """The newest events of one chain, at most ``limit``; those of one memory, or below a sequence."""
+    expected = where.head.id
+    given = 0
+    for sequence, _, data in reading.reader.headers(where.number, newest=where.head.sequence, oldest=0):
+        if given >= limit:
+            return
+        commit, header = chain.read(data, expected=expected)
+        if header.parent is not None:
+            expected = header.parent
+        if header.sequence != sequence:
+            raise CorruptionError(f"{where.namespace}: commit {sequence} stands in another's place")
+        if before is not None and sequence >= before:
+            continue
+        for event in _of_commit(reading, where, commit, header):
+            if memory is None or (event.target or "").partition("@")[0] == memory:
+                given += 1
+                yield event
+
+
+def _of_commit(reading: Reading, where: Chain, commit: bytes, header: Header) -> Iterator[Event]:
+    first = header.counts.entries - len(header.entries)
+    for index in reversed(range(len(header.entries))):
+        data = reading.reader.entry(where.number, first + index)
+        if data is None or entries.digest_of(data) != header.entries[index]:
+            raise CorruptionError(f"{where.namespace}: entry {first + index} is not the one its commit lists")
+        yield _event(reading, where, commit, header, index, entries.decode_entry(data))
+
+
+def _event(reading: Reading, where: Chain, commit: bytes, header: Header, index: int, entry: Entry) -> Event:
+    stamp = header.stamp
+    at, principal, namespace = stamp.at, stamp.principal, where.namespace
+    operation, target, refusal, count = entry.noun, None, None, 1
+    previous = new = None
+    match entry:
+        case RecordEntry():
+            operation = "remember"
+            target = f"{entry.memory}@{entry.version}"
+            previous, new = entry.version - 1, entry.version
+        case CloseEntry() | RetractEntry():
+            target = f"{entry.memory}@{entry.version}"
+            previous, new = entry.version - 1, entry.version
+        case RefusalEntry():
+            operation, refusal, count, at = entry.act.value, entry.reason.value, entry.count, entry.last
+            principal = entry.principal or "unknown"
+            namespace = entry.namespace or (entry.scope.value if entry.scope is not None else namespace)
+        case GrantEntry():
+            target = entry.grant
+        case NamespaceEntry():
+            target = entry.namespace
+        case NameEntry():
+            target = entry.id
+        case _:
+            pass
+    return Event(
+        id=f"{commit.hex()}/{index}",
+        at=at,
+        principal=reading.named(principal) or principal,
+        operation=operation,
+        namespace=namespace,
+        target=target,
+        origin=stamp.origin,
+        grant=stamp.grant,
+        binding=stamp.binding,
+        session=reading.named(stamp.session),
+        host=reading.named(stamp.host),
+        refusal=refusal,
+        count=count,
+        previous_version=previous,
+        new_version=new,
+        sequence=header.sequence,
+    )

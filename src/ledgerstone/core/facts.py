@@ -1,0 +1,86 @@
+"""What rules and projection need to know of the past: a few records when writing, the folded state on replay."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+from ledgerstone.core.values import Ending, Kind, Status, Trust
+
+
+class Known(NamedTuple):
+    """One version as rules see it. ``body`` is the position whose content holds its text; ``depth`` counts the
+    levels of summaries below it.
+    """
+
+    position: int
+    sequence: int
+    digest: bytes
+    memory: str
+    version: int
+    kind: Kind
+    status: Status
+    trust: Trust
+    text_bytes: int
+    body: int
+    depth: int
+    key: str | None
+    expires: int | None = None
+    ended_by: int = 0
+    ending: Ending = Ending.NONE
+
+    @property
+    def current(self) -> bool:
+        """Nothing has ended it."""
+        return self.ending is Ending.NONE
+
+    @property
+    def open_task(self) -> bool:
+        """An obligation, whatever its trust."""
+        return self.status is Status.OPEN and self.ending is Ending.NONE
+
+
+class Change(NamedTuple):
+    """What one entry does to a namespace: the version it adds, what it ends, and what is derived from it.
+
+    ``born`` is the ending the entry itself has from the start (NONE for nearly all). ``ended`` names earlier
+    positions. ``sources`` and ``covers`` are positions. ``lookups`` find an entry by what it
+    is about: a noun and a value. ``indexed`` says that the text at ``added.body`` belongs in the word index under this position.
+    """
+
+    position: int
+    added: Known | None = None
+    ended: tuple[tuple[int, Ending], ...] = ()
+    born: Ending = Ending.NONE
+    sources: tuple[int, ...] = ()
+    covers: tuple[int, ...] = ()
+    lookups: tuple[tuple[str, str], ...] = ()
+    live: bool = False
+    indexed: bool = False
+
+
+class Facts(Protocol):
+    """The past of one namespace. Each answer is authenticated by whoever gives it."""
+
+    def position(self, digest: bytes) -> int | None:
+        """Where an entry of this digest stands."""
+
+    def version(self, position: int) -> Known | None:
+        """The version at a position, or None when that entry is none."""
+
+    def latest(self, memory: str) -> Known | None:
+        """The highest version of a memory."""
+
+    def version_of(self, memory: str, version: int) -> Known | None:
+        """One version of a memory."""
+
+    def holder(self, key: str) -> Known | None:
+        """The highest version of the memory that holds a key; contested versions hold none."""
+
+    def resting_on(self, position: int) -> tuple[Known, ...]:
+        """The summaries that name this position among their sources and have not ended."""
+
+    def rejected(self, tombstone: bytes) -> bytes | None:
+        """The digest of the retraction that left this tombstone."""
+
+    def open_tasks(self) -> tuple[int, int]:
+        """How many obligations stand at or above the default floor, and the bytes of their texts together."""

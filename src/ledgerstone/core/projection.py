@@ -1,0 +1,324 @@
+"""What a commit's entries do: the versions they add, what they end, and everything else that is derived."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from ledgerstone.core.entries import (
+    AliasEntry,
+    CloseEntry,
+    Content,
+    Counts,
+    Entry,
+    GenesisEntry,
+    GrantEntry,
+    NameEntry,
+    NamespaceEntry,
+    RecordEntry,
+    RetractEntry,
+    RevokeEntry,
+    SettingEntry,
+)
+from ledgerstone.core.facts import Change, Facts, Known
+from ledgerstone.core.values import DEFAULT_FLOOR, AliasOf, Ending, NameOf, Scope, Status
+
+NO_COUNTS: Final = Counts(entries=0, records=0, live=0, current=0, open=0, indexed=0)
+# An entry that ends a version for these reasons takes the ground from under every summary that rests on it.
+_UNDERMINES: Final = frozenset({Ending.SUPERSEDED, Ending.RETRACTED, Ending.ERASED, Ending.STALE})
+
+# A version that was born beside the holder of its key does not hold it.
+_ASIDE: Final = frozenset({Ending.CONTESTED, Ending.HELD})
+
+# The second ways to find an entry: a namespace by what it is for, a name by the id that stands for it.
+SCOPED: Final = "scoped"
+NAMED: Final = "named"
+TOMBSTONE: Final = "tombstone"
+
+
+def scoped_lookup(scope: Scope, owner: str | None, name: str) -> str:
+    """What finds a namespace by its scope, owner and name."""
+    return f"{scope.value} {owner or ''} {name}"
+
+
+def name_lookup(of: NameOf, name: str, owner: str | None = None) -> str:
+    """What finds the entry of a name; a session's name is its owner's own."""
+    return f"{of.value} {owner or ''} {name}"
+
+
+def alias_lookup(of: AliasOf, value: str) -> str:
+    """What finds the entries of an alias."""
+    return f"{of.value} {value}"
+
+
+def project(
+    entry: Entry, content: Content | None, *, position: int, sequence: int, digest: bytes, facts: Facts
+) -> Change:
+    """The change that one admitted entry makes to its namespace, given the past before it."""
+    match entry:
+        case RecordEntry():
+            return _record(entry, content, position, sequence, digest, facts)
+        case CloseEntry():
+            return _settled(entry, entry.closes, Ending.CLOSED, position, sequence, digest, facts)
+        case RetractEntry():
+            return _settled(entry, entry.retracts, Ending.RETRACTED, position, sequence, digest, facts)
+        case RevokeEntry():
+            target = facts.position(entry.revokes)
+            ended = () if target is None else ((target, Ending.REVOKED),)
+            return Change(position, ended=ended, lookups=((entry.noun, ""),))
+        case GenesisEntry() if entry.scope is not Scope.STORE:
+            return Change(position)
+    return Change(position, lookups=_lookups(entry, _name(content)), live=content is not None)
+
+
+def _lookups(entry: Entry, name: str) -> tuple[tuple[str, str], ...]:
+    """By what an entry of the store chain is found; each has at least one, so that none can vanish unnoticed."""
+    match entry:
+        case NamespaceEntry():
+            return ("namespace", entry.namespace), (SCOPED, scoped_lookup(entry.scope, entry.owner, name))
+        case NameEntry():
+            return ("name", name_lookup(entry.of, name, entry.owner)), (NAMED, entry.id)
+        case AliasEntry():
+            return (("alias", alias_lookup(entry.of, name)),)
+        case GrantEntry():
+            return (("grant", entry.principal),)
+        case SettingEntry():
+            return (("setting", f"{entry.setting} {entry.namespace or ''}"),)
+        case _:
+            return ((entry.noun, ""),)
+
+
+def _name(content: Content | None) -> str:
+    return (content.name if content is not None else None) or ""
+
+
+def _record(
+    entry: RecordEntry, content: Content | None, position: int, sequence: int, digest: bytes, facts: Facts
+) -> Change:
+    sources = [facts.position(source) for source in entry.sources]
+    covers = [facts.position(cover) for cover in entry.covers]
+    born = Ending.NONE
+    if entry.held_by is not None:
+        born = Ending.HELD
+    elif entry.contests is not None:
+        born = Ending.CONTESTED
+    previous = facts.latest(entry.memory)
+    ended: tuple[tuple[int, Ending], ...] = ()
+    if previous is not None and previous.current:
+        ended = ((previous.position, Ending.SUPERSEDED), *undermined(previous.position, facts))
+    known = Known(
+        position=position,
+        sequence=sequence,
+        digest=digest,
+        memory=entry.memory,
+        version=entry.version,
+        kind=entry.kind,
+        status=entry.status,
+        trust=entry.trust,
+        text_bytes=entry.content.text_bytes,
+        body=position,
+        depth=entry.depth,
+        key=content.key if content is not None else None,
+        expires=entry.expires,
+        ended_by=sequence if born else 0,
+        ending=born,
+    )
+    return Change(
+        position,
+        added=known,
+        ended=ended,
+        born=born,
+        sources=tuple(source for source in sources if source is not None),
+        covers=tuple(cover for cover in covers if cover is not None),
+        live=content is not None,
+        indexed=content is not None,
+    )
+
+
+def _settled(
+    entry: CloseEntry | RetractEntry,
+    target: bytes,
+    ending: Ending,
+    position: int,
+    sequence: int,
+    digest: bytes,
+    facts: Facts,
+) -> Change:
+    """A task closed or a memory retracted: the next version, with the text of the one it ends."""
+    where = facts.position(target)
+    before = facts.version(where) if where is not None else None
+    if before is None:
+        return Change(position)
+    closed = ending is Ending.CLOSED
+    known = before._replace(
+        position=position,
+        sequence=sequence,
+        digest=digest,
+        version=entry.version,
+        status=Status.CLOSED if closed else Status.RETRACTED,
+        trust=entry.trust,
+        ended_by=0 if closed else sequence,
+        ending=Ending.NONE if closed else ending,
+    )
+    ended = ((before.position, ending), *undermined(before.position, facts, ending))
+    lookups: tuple[tuple[str, str], ...] = ()
+    if isinstance(entry, RetractEntry) and entry.tombstone is not None:
+        lookups = ((TOMBSTONE, entry.tombstone.hex()),)
+    return Change(
+        position,
+        added=known,
+        ended=ended,
+        born=known.ending,
+        lookups=lookups,
+        live=entry.content is not None,
+        indexed=closed,
+    )
+
+
+class Folded:
+    """The state that changes add up to: all of a namespace on replay, or what one commit adds to a base.
+
+    It answers as Facts. ``apply`` takes each change in turn.
+    """
+
+    __slots__ = (
+        "_base",
+        "_digests",
+        "_holders",
+        "_latest",
+        "_resting",
+        "_tombstones",
+        "_versions",
+        "known",
+        "open",
+    )
+
+    def __init__(self, base: Facts | None = None) -> None:
+        self._base = base
+        self._digests: dict[bytes, int] = {}
+        self._holders: dict[str, str] = {}
+        self._latest: dict[str, int] = {}
+        self._resting: dict[int, list[int]] = {}
+        self._tombstones: dict[bytes, bytes] = {}
+        self._versions: dict[tuple[str, int], int] = {}
+        self.known: dict[int, Known] = {}
+        self.open = base.open_tasks() if base is not None else (0, 0)
+
+    def apply(self, change: Change, digest: bytes, sequence: int) -> list[Known]:
+        """Take a change in; returns the versions that it ended, as they stood before."""
+        self._digests[digest] = change.position
+        before = []
+        for position, ending in change.ended:
+            known = self.version(position)
+            if known is not None:
+                before.append(known)
+                self.known[position] = known._replace(ended_by=sequence, ending=ending)
+                self._oblige(known, -1)
+        for noun, value in change.lookups:
+            if noun == TOMBSTONE:
+                self._tombstones.setdefault(bytes.fromhex(value), digest)
+        added = change.added
+        if added is not None:
+            self.known[change.position] = added
+            self._latest[added.memory] = change.position
+            self._versions[added.memory, added.version] = change.position
+            if added.key is not None and added.ending not in _ASIDE:
+                self._holders[added.key] = added.memory
+            for source in change.sources:
+                self._resting.setdefault(source, []).append(change.position)
+            self._oblige(added, 1)
+        return before
+
+    def _oblige(self, known: Known, step: int) -> None:
+        if obligation(known):
+            count, size = self.open
+            self.open = count + step, size + step * known.text_bytes
+
+    def position(self, digest: bytes) -> int | None:
+        found = self._digests.get(digest)
+        return self._base.position(digest) if found is None and self._base is not None else found
+
+    def version(self, position: int) -> Known | None:
+        known = self.known.get(position)
+        return self._base.version(position) if known is None and self._base is not None else known
+
+    def _now(self, known: Known | None) -> Known | None:
+        """A version of the base as it stands after the changes."""
+        return None if known is None else self.known.get(known.position, known)
+
+    def latest(self, memory: str) -> Known | None:
+        position = self._latest.get(memory)
+        if position is not None:
+            return self.known[position]
+        return self._now(self._base.latest(memory)) if self._base is not None else None
+
+    def version_of(self, memory: str, version: int) -> Known | None:
+        position = self._versions.get((memory, version))
+        if position is not None:
+            return self.known[position]
+        return self._now(self._base.version_of(memory, version)) if self._base is not None else None
+
+    def holder(self, key: str) -> Known | None:
+        memory = self._holders.get(key)
+        if memory is not None:
+            return self.latest(memory)
+        return self._now(self._base.holder(key)) if self._base is not None else None
+
+    def resting_on(self, position: int) -> tuple[Known, ...]:
+        below = self._base.resting_on(position) if self._base is not None else ()
+        standing = [self._now(known) for known in below]
+        standing += [self.known[p] for p in self._resting.get(position, ())]
+        return tuple(known for known in standing if known is not None and known.current and known.depth)
+
+    def rejected(self, tombstone: bytes) -> bytes | None:
+        digest = self._tombstones.get(tombstone)
+        return self._base.rejected(tombstone) if digest is None and self._base is not None else digest
+
+    def open_tasks(self) -> tuple[int, int]:
+        return self.open
+
+
+def undermined(position: int, facts: Facts, ending: Ending = Ending.SUPERSEDED) -> tuple[tuple[int, Ending], ...]:
+    """The summaries that go stale, however far above, when the version at a position ends."""
+    if ending not in _UNDERMINES:
+        return ()
+    stale: dict[int, Ending] = {}
+    below = [position]
+    while below:
+        for summary in facts.resting_on(below.pop()):
+            if summary.position not in stale:
+                stale[summary.position] = Ending.STALE
+                below.append(summary.position)
+    return tuple(sorted(stale.items()))
+
+
+def searchable(content: Content) -> str:
+    """The text of a record that its words are cut from."""
+    parts = (content.key, content.title, *content.tags, content.text)
+    return "\n".join(part for part in parts if part)
+
+
+def obligation(known: Known) -> bool:
+    """An open task that a recall must keep: at or above the default floor."""
+    return known.open_task and known.trust >= DEFAULT_FLOOR
+
+
+def counted(counts: Counts, change: Change, ended: Iterable[Known]) -> Counts:
+    """The totals after a change; ``ended`` are the versions it ends, as they stood before it."""
+    added = change.added
+    current = counts.current
+    open_tasks = counts.open
+    if added is not None:
+        current += added.current
+        open_tasks += obligation(added)
+    for known in ended:
+        current -= known.current
+        open_tasks -= obligation(known)
+    return Counts(
+        entries=counts.entries + 1,
+        records=counts.records + (added is not None),
+        live=counts.live + change.live,
+        current=current,
+        open=open_tasks,
+        indexed=counts.indexed + change.indexed,
+    )

@@ -1,0 +1,419 @@
+"""Admission: every limit and every "may not". The same checks admit a write today and judge it in verify."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable
+from typing import Final, NamedTuple, NoReturn
+
+from ledgerstone.core import canonical
+from ledgerstone.core.authority import TRUST_OF_ORIGIN, origin_of, trust_of
+from ledgerstone.core.entries import (
+    CloseEntry,
+    Content,
+    Entry,
+    RecordEntry,
+    RetractEntry,
+    Sealed,
+    Stamp,
+    digest_of,
+    encode_entry,
+    seal_content,
+)
+from ledgerstone.core.facts import Facts, Known
+from ledgerstone.core.values import (
+    DEFAULT_FLOOR,
+    MAX_COVERS,
+    MAX_INTEGER,
+    MAX_KEY_BYTES,
+    MAX_REASON_BYTES,
+    MAX_SOURCE_BYTES,
+    MAX_SOURCES,
+    MAX_SUMMARY_DEPTH,
+    MAX_TAG_BYTES,
+    MAX_TAGS,
+    MAX_TEXT_BYTES,
+    Budget,
+    Draft,
+    Ending,
+    Kind,
+    Limits,
+    Origin,
+    Status,
+)
+from ledgerstone.errors import ConflictError, NotFoundError, RuleError
+
+# What one open task costs of a context beside its text: address, fields and punctuation, rounded up.
+TASK_OVERHEAD_BYTES: Final = 192
+DEFAULT_BUDGET: Final = Budget()
+
+
+class Admitted(NamedTuple):
+    """One entry that the rules let in: its bytes and digest, and its content with the salt, to be stored."""
+
+    entry: Entry
+    data: bytes
+    digest: bytes
+    content: Content | None
+    salt: bytes | None
+    content_data: bytes | None
+
+
+class Writing(NamedTuple):
+    """What every draft of one write shares: who says it, the limits, and where ids and salts come from."""
+
+    origin: Origin
+    limits: Limits
+    entropy: Callable[[int], bytes]
+    tombstone: Callable[[str | None, str], bytes]
+
+
+def refuse(rule: str, message: str, *, hint: str = "") -> NoReturn:
+    """Refuse a draft by the name of the rule it breaks."""
+    raise RuleError(f"{rule}: {message}", rule=rule, hint=hint)
+
+
+def count_of(name: str, members: tuple[object, ...], most: int) -> None:
+    """An array has at most so many members, and each once."""
+    if len(members) > most:
+        refuse(name, f"at most {most}, not {len(members)}")
+    if len(set(members)) != len(members):
+        refuse(name, "each one once")
+
+
+def check_drafts(drafts: tuple[Draft, ...], limits: Limits) -> None:
+    """One commit: 1 to ``limits.drafts`` drafts whose keys differ."""
+    if not 1 <= len(drafts) <= limits.drafts:
+        refuse("drafts", f"1 to {limits.drafts} a commit, not {len(drafts)}")
+    keys = [draft.key for draft in drafts if draft.key is not None]
+    if len(set(keys)) != len(keys):
+        refuse("key", "each key once a commit", hint="nothing was written; decide which of the two stands")
+
+
+def check_text(draft: Draft, limits: Limits) -> None:
+    """Every text of a draft is valid Unicode within its limit, and every time is a whole microsecond."""
+    most = min(limits.text_bytes, MAX_TEXT_BYTES)
+    canonical.text(draft.text, name="text", least=1, most=most)
+    if draft.key is not None:
+        canonical.text(draft.key, name="key", least=1, most=MAX_KEY_BYTES)
+    for name in ("source", "title", "place"):
+        value = getattr(draft, name)
+        if value is not None:
+            canonical.text(value, name=name, least=1, most=MAX_SOURCE_BYTES)
+    for name in ("tags", "triggers"):
+        members = getattr(draft, name)
+        count_of(name, members, MAX_TAGS)
+        for member in members:
+            canonical.text(member, name=name, least=1, most=MAX_TAG_BYTES)
+    for name in ("expires", "due", "valid_from", "valid_until"):
+        value = getattr(draft, name)
+        if value is not None and not (type(value) is int and 0 <= value <= MAX_INTEGER):
+            refuse(name, f"whole microseconds UTC from 0 to {MAX_INTEGER}, not {value!r}")
+
+
+def normal_value(text: str) -> str:
+    """A value as a tombstone compares it: case, width, spacing and invisible characters do not count."""
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    seen = "".join(c for c in folded if unicodedata.category(c) != "Cf")
+    return " ".join(seen.split())
+
+
+def enter(draft: Draft, writing: Writing, facts: Facts) -> Admitted:
+    """Turn a draft into the entry that the rules admit, against the past given; RuleError or ConflictError else.
+
+    A key that is held, or ``replaces``, makes the next version of that memory; a holder of higher trust is left
+    standing and the new record is contested. A rejected value is held unless the user says it.
+    """
+    check_text(draft, writing.limits)
+    origin = origin_of(writing.origin, external=draft.external)
+    sources = _cited("sources", draft.sources, MAX_SOURCES, facts)
+    covers = _cited("covers", draft.covers, MAX_COVERS, facts)
+    trust = trust_of(origin, (known.trust for known in sources))
+    key = draft.key
+    holder = facts.holder(key) if key is not None else None
+    if draft.replaces is not None:
+        replaced = _replaced(draft.replaces, facts)
+        if key is None:
+            key = replaced.key
+        elif replaced.key is not None and replaced.key != key:
+            refuse("key", f"the replaced memory's key is {replaced.key!r}, not {key!r}")
+        elif holder is not None and holder.memory != replaced.memory:
+            refuse("key", f"{key!r} is held by {canonical.address(holder.memory, holder.version)}")
+        holder = replaced
+    contests = holder if holder is not None and holder.current and holder.trust > trust else None
+    held_by = None
+    if origin is not Origin.USER:
+        held_by = facts.rejected(writing.tombstone(key, draft.text))
+    salt = writing.entropy(32)
+    content = Content(
+        text=draft.text,
+        key=key,
+        source=draft.source,
+        title=draft.title,
+        place=draft.place,
+        tags=draft.tags,
+        due=draft.due,
+        valid_from=draft.valid_from,
+        valid_until=draft.valid_until,
+        triggers=draft.triggers,
+    )
+    sealed, content_data = seal_content(content, salt)
+    depth = 1 + max((known.depth for known in sources), default=0) if draft.kind is Kind.SUMMARY else 0
+    fresh = holder is None or contests is not None or held_by is not None
+    entry = RecordEntry(
+        memory=canonical.identifier("mem", writing.entropy(10)) if fresh else holder.memory,  # type: ignore[union-attr]
+        version=1 if fresh else holder.version + 1,  # type: ignore[union-attr]
+        kind=draft.kind,
+        status=draft.status or (Status.OPEN if draft.kind is Kind.TASK else Status.ACTIVE),
+        retention=draft.retention,
+        origin=origin,
+        trust=trust,
+        content=sealed,
+        expires=draft.expires,
+        depth=min(depth, MAX_SUMMARY_DEPTH),
+        sources=tuple(known.digest for known in sources),
+        covers=tuple(known.digest for known in covers),
+        contests=contests.digest if contests is not None else None,
+        held_by=held_by,
+    )
+    check_record(entry, content, writing.origin, writing.limits, facts)
+    return _admitted(entry, content, salt, content_data)
+
+
+def _admitted(entry: Entry, content: Content | None, salt: bytes | None, content_data: bytes | None) -> Admitted:
+    data = encode_entry(entry)
+    return Admitted(entry, data, digest_of(data), content, salt, content_data)
+
+
+def plain(entry: Entry) -> Admitted:
+    """An entry without content."""
+    return _admitted(entry, None, None, None)
+
+
+def with_content(make: Callable[[Sealed], Entry], content: Content, salt: bytes) -> Admitted:
+    """An entry made around a content that is sealed under the salt."""
+    sealed, data = seal_content(content, salt)
+    return _admitted(make(sealed), content, salt, data)
+
+
+def _known(text: str, facts: Facts) -> Known | None:
+    memory, version = canonical.parse_address(text)
+    known = facts.latest(memory)
+    if known is not None and version is not None and known.version != version:
+        return facts.version_of(memory, version)
+    return known
+
+
+def _cited(name: str, addresses: tuple[str, ...], most: int, facts: Facts) -> list[Known]:
+    count_of(name, addresses, most)
+    cited = []
+    for address in addresses:
+        known = _known(address, facts)
+        if known is None:
+            # One refusal for a source that is foreign and one that never was.
+            refuse(name, f"no earlier record {address} in this namespace")
+        cited.append(known)
+    count_of(name, tuple(known.position for known in cited), most)
+    return cited
+
+
+def _replaced(address: str, facts: Facts) -> Known:
+    known = _known(address, facts)
+    if known is None:
+        raise NotFoundError(f"no memory {address} here")
+    if not known.current:
+        raise ConflictError(
+            f"replaces: {address} is no longer current",
+            hint=f"get {known.memory}, read what stands now, and decide again",
+        )
+    return known
+
+
+def check_record(
+    entry: RecordEntry, content: Content | None, stamp_origin: Origin, limits: Limits, facts: Facts
+) -> None:
+    """Judge a record entry against its past; RuleError names the rule. ``content`` is None once it was erased."""
+    sources = [_at(digest, facts, "sources") for digest in entry.sources]
+    covers = [_at(digest, facts, "covers") for digest in entry.covers]
+    _check_limits(entry, limits)
+    _check_trust(entry, stamp_origin, sources)
+    _check_identity(entry, content, facts)
+    _check_status(entry, facts)
+    if entry.kind is Kind.SUMMARY:
+        _check_summary(entry, sources, covers)
+    elif covers or entry.depth:
+        refuse("covers", f"only a summary covers, not a {entry.kind.value}")
+    if entry.kind is Kind.PROCEDURE and not any(
+        known.kind is not Kind.SUMMARY and known.ending is not Ending.RETRACTED for known in sources
+    ):
+        refuse("procedure", "needs a source that is neither a summary nor retracted")
+
+
+def _at(digest: bytes, facts: Facts, name: str) -> Known:
+    position = facts.position(digest)
+    known = facts.version(position) if position is not None else None
+    if known is None:
+        refuse(name, "names no earlier record of this namespace")
+    return known
+
+
+def _check_limits(entry: RecordEntry, limits: Limits) -> None:
+    if not 1 <= entry.content.text_bytes <= limits.text_bytes:
+        refuse("text", f"1 to {limits.text_bytes} bytes, not {entry.content.text_bytes}")
+
+
+def _check_trust(entry: RecordEntry, stamp_origin: Origin, sources: list[Known]) -> None:
+    if TRUST_OF_ORIGIN[entry.origin] > TRUST_OF_ORIGIN[stamp_origin]:
+        refuse("origin", f"{entry.origin.value} is more than the caller's {stamp_origin.value}")
+    most = trust_of(entry.origin, (known.trust for known in sources))
+    if entry.trust != most:
+        refuse("trust", f"origin and sources allow {most.word}, not {entry.trust.word}")
+
+
+def _check_identity(entry: RecordEntry, content: Content | None, facts: Facts) -> None:
+    """The next version of a current or ended memory, or the first of a new one; a key has one holder."""
+    previous = facts.latest(entry.memory)
+    expected = 1 if previous is None else previous.version + 1
+    if entry.version != expected:
+        refuse("version", f"{entry.version} does not follow {expected - 1}")
+    if previous is not None and previous.open_task:
+        refuse(
+            "open_task",
+            f"{canonical.address(previous.memory, previous.version)} is an open task; no write replaces it",
+            hint="close or retract it first",
+        )
+    if previous is not None and previous.current and previous.trust > entry.trust:
+        refuse("trust", f"{entry.trust.word} may not replace {previous.trust.word}")
+    if entry.contests is not None:
+        contested = _at(entry.contests, facts, "contests")
+        if previous is not None or not contested.current or contested.trust <= entry.trust:
+            refuse("contests", "only a new memory contests, and only a current record of higher trust")
+    if entry.held_by is not None and previous is not None:
+        refuse("held_by", "a held value is a memory of its own")
+    if entry.held_by is not None and facts.position(entry.held_by) is None:
+        refuse("held_by", "names no earlier entry of this namespace")
+    key = content.key if content is not None else None
+    if key is None:
+        return
+    holder = facts.holder(key)
+    aside = entry.contests is not None or entry.held_by is not None
+    if holder is not None and holder.memory != entry.memory and not aside:
+        refuse("key", f"{key!r} is held by {canonical.address(holder.memory, holder.version)}")
+    if previous is not None and previous.key is not None and previous.key != key:
+        refuse("key", f"a memory keeps its key {previous.key!r}")
+
+
+def _check_status(entry: RecordEntry, facts: Facts) -> None:
+    if entry.status is Status.RETRACTED:
+        refuse("status", "retracting is an act of its own, not a record")
+    if (entry.status is Status.ACTIVE) == (entry.kind is Kind.TASK):
+        refuse("status", "a task is open or closed, and nothing else is")
+    if entry.status is Status.OPEN and entry.trust >= DEFAULT_FLOOR:
+        count, size = facts.open_tasks()
+        need = size + entry.content.text_bytes + (count + 1) * TASK_OVERHEAD_BYTES
+        if count + 1 > DEFAULT_BUDGET.items or need > DEFAULT_BUDGET.bytes:
+            refuse(
+                "open_tasks",
+                f"{DEFAULT_BUDGET.items} open tasks and {DEFAULT_BUDGET.bytes} bytes in all; "
+                f"this one would make it {count + 1} and {need}",
+                hint="close or retract a task first, or write this one shorter",
+            )
+
+
+def _check_summary(entry: RecordEntry, sources: list[Known], covers: list[Known]) -> None:
+    if not sources:
+        refuse("summary", "needs at least one source")
+    if not set(entry.covers) <= set(entry.sources):
+        refuse("covers", "each one is also a source")
+    for known in sources:
+        if not known.current:
+            refuse("summary", f"{canonical.address(known.memory, known.version)} is no longer current")
+    for known in covers:
+        if known.open_task:
+            refuse("covers", f"{canonical.address(known.memory, known.version)} is an open task")
+    depth = 1 + max(known.depth for known in sources)
+    if depth > MAX_SUMMARY_DEPTH:
+        refuse("summary", f"at most {MAX_SUMMARY_DEPTH} levels of summaries")
+    if entry.depth != depth:
+        refuse("summary", f"stands {depth} levels up, not {entry.depth}")
+    if not covers:
+        return
+    if entry.trust < DEFAULT_FLOOR:
+        refuse("covers", f"takes trust {DEFAULT_FLOOR.word} or higher, not {entry.trust.word}")
+    covered = sum(known.text_bytes for known in covers)
+    if entry.content.text_bytes >= covered:
+        refuse("covers", f"shorter than the {covered} bytes covered, not {entry.content.text_bytes}")
+
+
+def settle(target: Known, origin: Origin, *, closing: bool) -> None:
+    """Closing takes an open task; retracting anything that stands; both at least the target's trust."""
+    where = canonical.address(target.memory, target.version)
+    if closing and not target.open_task:
+        refuse("close", f"{where} is not an open task")
+    if not closing and not target.current:
+        refuse("retract", f"{where} no longer stands")
+    trust = TRUST_OF_ORIGIN[origin]
+    if target.trust > trust:
+        refuse(
+            "trust",
+            f"{trust.word} may not {'close' if closing else 'retract'} {target.trust.word} ({where})",
+            hint="ask the user to do it: ledgerstone close, ledgerstone retract",
+        )
+
+
+def close(target: Known, writing: Writing, reason: str | None) -> Admitted:
+    """The entry that closes an open task; its text stays that of the version it closes."""
+    settle(target, writing.origin, closing=True)
+
+    def make(sealed: Sealed | None) -> Entry:
+        return CloseEntry(
+            memory=target.memory,
+            version=target.version + 1,
+            closes=target.digest,
+            origin=writing.origin,
+            trust=target.trust,
+            content=sealed,
+        )
+
+    return _with_reason(make, reason, writing)
+
+
+def retract(target: Known, writing: Writing, reason: str | None, tombstone: bytes | None) -> Admitted:
+    """The entry that withdraws a version; history keeps it."""
+    settle(target, writing.origin, closing=False)
+
+    def make(sealed: Sealed | None) -> Entry:
+        return RetractEntry(
+            memory=target.memory,
+            version=target.version + 1,
+            retracts=target.digest,
+            origin=writing.origin,
+            trust=target.trust,
+            content=sealed,
+            tombstone=tombstone,
+        )
+
+    return _with_reason(make, reason, writing)
+
+
+def _with_reason(make: Callable[[Sealed | None], Entry], reason: str | None, writing: Writing) -> Admitted:
+    if reason is None:
+        return plain(make(None))
+    canonical.text(reason, name="reason", least=1, most=MAX_REASON_BYTES)
+    return with_content(make, Content(reason=reason), writing.entropy(32))
+
+
+def judge(entry: Entry, content: Content | None, stamp: Stamp, limits: Limits, facts: Facts) -> None:
+    """Judge any entry of a namespace as it was judged on the way in; RuleError names what is wrong."""
+    if isinstance(entry, RecordEntry):
+        check_record(entry, content, stamp.origin, limits, facts)
+    elif isinstance(entry, CloseEntry | RetractEntry):
+        closing = isinstance(entry, CloseEntry)
+        target = _at(entry.closes if isinstance(entry, CloseEntry) else entry.retracts, facts, entry.noun)
+        if (entry.memory, entry.version) != (target.memory, target.version + 1):
+            refuse(entry.noun, "is not the next version of what it ends")
+        if entry.origin is not stamp.origin:
+            refuse("origin", f"{entry.origin.value} is not the caller's {stamp.origin.value}")
+        if entry.trust != target.trust:
+            refuse("trust", f"stays {target.trust.word}, as the text it refers to")
+        settle(target, entry.origin, closing=closing)

@@ -1,0 +1,73 @@
+"""Ed25519 signatures over commits, receipts and checkpoints, each under a prefix of its own (RFC 8032)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+from ledgerstone.core import canonical
+
+COMMIT: Final = b"ledgerstone/commit/1\x00"
+RECEIPT: Final = b"ledgerstone/receipt/1\x00"
+CHECKPOINT: Final = b"ledgerstone/checkpoint/1\x00"
+
+
+def key_id(public: bytes) -> str:
+    """The id of a key is a function of its public half, so that neither can be swapped alone."""
+    return canonical.identifier("key", canonical.digest(b"key", public)[:10])
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class SigningKey:
+    """A private key (a 32-byte seed) and the secret beside it for what could be guessed; never printed."""
+
+    seed: bytes
+    secret: bytes
+
+    def __repr__(self) -> str:
+        return "SigningKey(...)"
+
+
+class Keyring:
+    """The keys a host trusts: at most one to sign with, and public keys by id to check with.
+
+    ``pins`` are public keys (32 bytes each) that may be checked but not signed with.
+    """
+
+    __slots__ = ("_private", "_public", "_secret", "public", "signer")
+
+    def __init__(self, signing: SigningKey | None = None, pins: tuple[bytes, ...] = ()) -> None:
+        self._private = Ed25519PrivateKey.from_private_bytes(signing.seed) if signing else None
+        self._secret = signing.secret if signing else None
+        publics = list(pins)
+        if self._private is not None:
+            publics.insert(0, self._private.public_key().public_bytes_raw())
+        self.public: Final = {key_id(public): public for public in publics}
+        self._public = {name: Ed25519PublicKey.from_public_bytes(raw) for name, raw in self.public.items()}
+        self.signer: Final = key_id(publics[0]) if signing else None
+
+    def sign(self, prefix: bytes, message: bytes) -> bytes:
+        """The 64-byte signature over prefix and message; the caller has made sure that there is a signer."""
+        if self._private is None:
+            raise ValueError("this keyring holds no private key")
+        return self._private.sign(prefix + message)
+
+    def verifies(self, signer: str, prefix: bytes, message: bytes, signature: bytes) -> bool:
+        """True when a trusted key of that id made the signature."""
+        key = self._public.get(signer)
+        if key is None:
+            return False
+        try:
+            key.verify(signature, prefix + message)
+        except InvalidSignature:
+            return False
+        return True
+
+    def secret(self, namespace: str) -> bytes | None:
+        """A namespace's own secret for keyed hashes; None without a signing key."""
+        if self._secret is None:
+            return None
+        return canonical.keyed(self._secret, b"namespace-secret", namespace.encode())

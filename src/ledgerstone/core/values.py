@@ -1,0 +1,380 @@
+"""The nouns: what every other room speaks of, as frozen values and closed enumerations."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+from typing import Final
+
+MICROSECOND: Final = 1_000_000
+MAX_INTEGER: Final = 2**53 - 1
+
+
+class Scope(enum.StrEnum):
+    """Where a namespace applies, most specific first; ``store`` is the chain of what belongs to none."""
+
+    SESSION = "session"
+    PROJECT = "project"
+    USER = "user"
+    GLOBAL = "global"
+    SHARED = "shared"
+    STORE = "store"
+
+
+class Kind(enum.StrEnum):
+    """What a record is, in its writer's words."""
+
+    NOTE = "note"
+    FACT = "fact"
+    EPISODE = "episode"
+    TASK = "task"
+    SUMMARY = "summary"
+    PROCEDURE = "procedure"
+    PROSPECTIVE = "prospective"
+
+
+class Status(enum.StrEnum):
+    """Where a record stands in its own life; open and closed are for tasks."""
+
+    ACTIVE = "active"
+    OPEN = "open"
+    CLOSED = "closed"
+    RETRACTED = "retracted"
+
+
+class Retention(enum.StrEnum):
+    """How long a record is meant to live, beside where it applies."""
+
+    WORKING = "working"
+    SESSION = "session"
+    SHORT_TERM = "short_term"
+    LONG_TERM = "long_term"
+    DURABLE = "durable"
+
+
+class Origin(enum.StrEnum):
+    """Who said it first, as data from the host; never guessed from wording."""
+
+    USER = "user"
+    SYSTEM = "system"
+    PROJECT = "project"
+    TOOL = "tool"
+    MODEL = "model"
+    EXTERNAL = "external"
+    IMPORT = "import"
+    UNKNOWN = "unknown"
+
+
+class Trust(enum.IntEnum):
+    """How far to rely on a record, low to high; its word on the wire is the lower-case name."""
+
+    UNKNOWN = 0
+    EXTERNAL_UNTRUSTED = 1
+    MODEL_INFERRED = 2
+    TOOL_VERIFIED = 3
+    PROJECT_VERIFIED = 4
+    SYSTEM_VERIFIED = 5
+    USER_EXPLICIT = 6
+
+    @property
+    def word(self) -> str:
+        """The wire form."""
+        return self.name.lower()
+
+
+TRUST_OF_WORD: Final = {trust.word: trust for trust in Trust}
+DEFAULT_FLOOR: Final = Trust.MODEL_INFERRED
+
+
+class Ending(enum.IntEnum):
+    """Why an entry no longer stands, as its leaf in the state tree says it."""
+
+    NONE = 0
+    SUPERSEDED = 1
+    CLOSED = 2
+    RETRACTED = 3
+    ERASED = 4
+    STALE = 5
+    CONTESTED = 6
+    HELD = 7
+    REVOKED = 8
+
+
+class Standing(enum.StrEnum):
+    """What a record counts for now; derived, never written."""
+
+    CURRENT = "current"
+    SUPERSEDED = "superseded"
+    RETRACTED = "retracted"
+    ERASED = "erased"
+    STALE = "stale"
+    CONTESTED = "contested"
+    HELD = "held"
+    COVERED = "covered"
+    EXPIRED = "expired"
+
+
+STANDING_OF_ENDING: Final = {
+    Ending.NONE: Standing.CURRENT,
+    Ending.SUPERSEDED: Standing.SUPERSEDED,
+    Ending.CLOSED: Standing.SUPERSEDED,
+    Ending.RETRACTED: Standing.RETRACTED,
+    Ending.ERASED: Standing.ERASED,
+    Ending.STALE: Standing.STALE,
+    Ending.CONTESTED: Standing.CONTESTED,
+    Ending.HELD: Standing.HELD,
+    Ending.REVOKED: Standing.SUPERSEDED,
+}
+
+
+class Act(enum.StrEnum):
+    """What a grant allows."""
+
+    READ = "read"
+    WRITE = "write"
+    FORGET = "forget"
+    CREATE = "create"
+    PROMOTE = "promote"
+    ADMIN = "admin"
+
+
+class Refusal(enum.StrEnum):
+    """Why an act was denied, as the audit trail says it."""
+
+    NO_GRANT = "no_grant"
+    EXPIRED = "expired"
+    HOST = "host"
+    UNBOUND = "unbound"
+
+
+class NameOf(enum.StrEnum):
+    """What a name entry names by an opaque id."""
+
+    PRINCIPAL = "principal"
+    SESSION = "session"
+    HOST = "host"
+
+
+class AliasOf(enum.StrEnum):
+    """What sort of evidence an alias is."""
+
+    REMOTE = "remote"
+    PATH = "path"
+
+
+class Mode(enum.StrEnum):
+    """How a recall finds its candidates."""
+
+    BALANCED = "balanced"
+    LEXICAL = "lexical"
+    RECENT = "recent"
+
+
+class Lane(enum.StrEnum):
+    """One way of finding candidates."""
+
+    TASKS = "tasks"
+    LEXICAL = "lexical"
+    RECENT = "recent"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The limits in force for one commit; they stand in its header so that replay judges by the same."""
+
+    drafts: int = 8
+    text_bytes: int = 8192
+
+
+MAX_DRAFTS: Final = 256
+MAX_TEXT_BYTES: Final = 1_048_576
+MAX_KEY_BYTES: Final = 128
+MAX_SOURCES: Final = 32
+MAX_COVERS: Final = 32
+MAX_SUMMARY_DEPTH: Final = 8
+MAX_TAGS: Final = 16
+MAX_TAG_BYTES: Final = 64
+MAX_REASON_BYTES: Final = 4096
+MAX_SOURCE_BYTES: Final = 1024
+MAX_IDEMPOTENCY_BYTES: Final = 200
+MAX_NAME_BYTES: Final = 1024
+MAX_QUERY_BYTES: Final = 65_536
+MAX_GET: Final = 32
+MAX_LIST: Final = 100
+IMPORT_LIMITS: Final = Limits(drafts=MAX_DRAFTS, text_bytes=MAX_TEXT_BYTES)
+LIBRARY_LIMITS: Final = Limits(drafts=MAX_DRAFTS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """What a caller asks to remember. Sources and covers are addresses (``mem_...@3``); times are microseconds UTC.
+
+    ``replaces`` names the version that this one must still find current, else the write is a conflict.
+    """
+
+    text: str
+    kind: Kind = Kind.NOTE
+    status: Status | None = None
+    key: str | None = None
+    replaces: str | None = None
+    sources: tuple[str, ...] = ()
+    covers: tuple[str, ...] = ()
+    retention: Retention = Retention.LONG_TERM
+    expires: int | None = None
+    due: int | None = None
+    tags: tuple[str, ...] = ()
+    source: str | None = None
+    title: str | None = None
+    place: str | None = None
+    valid_from: int | None = None
+    valid_until: int | None = None
+    triggers: tuple[str, ...] = ()
+    external: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What one recall may cost: bytes as serialised, items, and candidates a lane."""
+
+    bytes: int = 8192
+    items: int = 16
+    candidates: int = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One version of a memory as it is returned: every field from its signed entry, its stamp and its leaf.
+
+    ``text`` and what else was content is ``None`` when the content was erased.
+    """
+
+    memory: str
+    version: int
+    address: str
+    digest: bytes
+    namespace: str
+    scope: Scope
+    kind: Kind
+    status: Status
+    standing: Standing
+    retention: Retention
+    origin: Origin
+    trust: Trust
+    principal: str
+    session: str | None
+    host: str | None
+    created_at: int
+    sequence: int
+    text: str | None
+    text_bytes: int
+    key: str | None = None
+    source: str | None = None
+    title: str | None = None
+    place: str | None = None
+    tags: tuple[str, ...] = ()
+    due: int | None = None
+    valid_from: int | None = None
+    valid_until: int | None = None
+    triggers: tuple[str, ...] = ()
+    expires: int | None = None
+    sources: tuple[str, ...] = ()
+    covers: tuple[str, ...] = ()
+    reason: str | None = None
+    ended_by: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remembered:
+    """The answer to one write: the record as committed, the commit, and what it replaced."""
+
+    record: Record
+    commit: bytes
+    sequence: int
+    repeated: bool = False
+    replaced: Record | None = None
+    created_namespace: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recalled:
+    """One entry of a recall: the record and why it was chosen; ``score`` is a fixed-point integer or None."""
+
+    record: Record
+    lane: Lane
+    rank: int
+    score: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recall:
+    """A bounded context: what was chosen, from which heads, within which budget, and what was left out and why.
+
+    ``heads`` maps a namespace id to (sequence, commit id). ``omitted`` counts by reason. ``bytes`` is the size of
+    the compact JSON of the chosen entries. ``notices`` says in plain words whatever was degraded.
+    """
+
+    mode: Mode
+    query: str
+    items: tuple[Recalled, ...]
+    heads: dict[str, tuple[int, bytes]]
+    budget: Budget
+    bytes: int
+    omitted: dict[str, int] = field(default_factory=dict)
+    notices: tuple[str, ...] = ()
+    below_floor: tuple[Recalled, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A part of a listing and the cursor that continues it, or None at its end."""
+
+    items: tuple[Record, ...]
+    cursor: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One line of the audit trail: a commit's entry, or a refusal. ``id`` is the commit's id and the entry's place."""
+
+    id: str
+    at: int
+    principal: str
+    operation: str
+    namespace: str
+    target: str | None
+    origin: Origin
+    grant: str | None
+    binding: str | None = None
+    session: str | None = None
+    host: str | None = None
+    refusal: str | None = None
+    count: int = 1
+    previous_version: int | None = None
+    new_version: int | None = None
+    sequence: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One fault that a verification met: its code, where, and what is wrong in plain words."""
+
+    code: str
+    namespace: str
+    sequence: int | None
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """All that a verification found, and how much it looked at. ``heads`` maps a namespace to its newest commit."""
+
+    findings: tuple[Finding, ...]
+    namespaces: int
+    commits: int
+    entries: int
+    heads: dict[str, tuple[int, bytes]]
+
+    @property
+    def ok(self) -> bool:
+        """True when nothing was found."""
+        return not self.findings

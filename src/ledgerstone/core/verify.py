@@ -1,0 +1,285 @@
+"""Replay one chain under the rules that admitted it: every fault becomes a finding, none stops the others."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from ledgerstone.core import canonical, chain, entries, merkle, rules, signing, state
+from ledgerstone.core.authority import TRUST_OF_ORIGIN, UNOWNED
+from ledgerstone.core.chain import Head
+from ledgerstone.core.entries import (
+    Content,
+    Counts,
+    Entry,
+    GenesisEntry,
+    GrantEntry,
+    Header,
+    NamespaceEntry,
+    RecordEntry,
+    RevokeEntry,
+    Sealed,
+)
+from ledgerstone.core.facts import Change
+from ledgerstone.core.projection import NO_COUNTS, Folded, counted, project
+from ledgerstone.core.values import Act, Ending, Finding, Scope
+from ledgerstone.errors import CorruptionError, RuleError
+
+
+class Granted(NamedTuple):
+    """A grant as the store chain tells it: since when, and until when if it was revoked (sequences)."""
+
+    entry: GrantEntry
+    since: int
+    until: int | None
+
+
+class Made(NamedTuple):
+    """A namespace as the store chain tells it."""
+
+    entry: NamespaceEntry
+    since: int
+
+
+class Authorities:
+    """What the store chain says while it is replayed, for the judgement of the other chains."""
+
+    __slots__ = ("commits", "grants", "made")
+
+    def __init__(self) -> None:
+        self.commits: list[bytes] = []
+        self.grants: dict[str, Granted] = {}
+        self.made: dict[str, Made] = {}
+
+    def take(self, entry: Entry, sequence: int, revoked: bytes | None, digests: Mapping[bytes, str]) -> None:
+        """Take in one entry of the store chain."""
+        if isinstance(entry, GrantEntry):
+            self.grants[entry.grant] = Granted(entry, sequence, None)
+        elif isinstance(entry, NamespaceEntry):
+            self.made[entry.namespace] = Made(entry, sequence)
+        elif revoked is not None and revoked in digests:
+            granted = self.grants[digests[revoked]]
+            self.grants[digests[revoked]] = granted._replace(until=sequence)
+
+
+class Replayed(NamedTuple):
+    """One entry as replay saw it."""
+
+    change: Change
+    content: Content | None
+
+
+class Replay:
+    """One chain, commit by commit. ``findings`` collects what is wrong; the rest is the state that results."""
+
+    __slots__ = (
+        "_digests",
+        "_grants",
+        "_sequences",
+        "_stamps",
+        "authorities",
+        "counts",
+        "ended",
+        "findings",
+        "folded",
+        "head",
+        "idempotencies",
+        "missing",
+        "namespace",
+        "store",
+        "tiles",
+    )
+
+    def __init__(self, namespace: str, authorities: Authorities, *, store: bool) -> None:
+        self.namespace = namespace
+        self.authorities = authorities
+        self.store = store
+        self.findings: list[Finding] = []
+        self.folded = Folded()
+        self.head: Head | None = None
+        self.counts: Counts = NO_COUNTS
+        self.ended: dict[int, tuple[int, int]] = {}
+        self.idempotencies: dict[bytes, int] = {}
+        self.missing: list[tuple[int, int]] = []
+        self.tiles: dict[int, bytes] = {}
+        self._digests = bytearray()
+        self._sequences = array("Q")
+        self._stamps = bytearray()
+        self._grants: dict[bytes, str] = {}
+
+    def find(self, code: str, sequence: int | None, message: str) -> None:
+        """Add a finding."""
+        self.findings.append(Finding(code, self.namespace, sequence, message))
+
+    def commit(
+        self, expected: int, data: bytes, bodies: Sequence[bytes], contents: Mapping[int, tuple[bytes, bytes]]
+    ) -> list[Replayed]:
+        """Take the next commit in: its header's bytes, its entries' bytes, its contents by position."""
+        try:
+            commit, header = chain.read(data)
+        except CorruptionError as error:
+            self.find("header", expected, error.message)
+            return []
+        wrong = chain.follows(header, self.head, namespace=self.namespace)
+        if wrong is not None:
+            self.find("chain", expected, f"commit {header.sequence} {wrong}")
+        self._judge_stamp(header)
+        if tuple(map(entries.digest_of, bodies)) != header.entries:
+            self.find("entries", expected, "the entries are not those that the header lists")
+        replayed = []
+        self._stamps += entries.stamp_digest(header.stamp)
+        for body in bodies:
+            found = self._entry(body, header, contents)
+            if found is not None:
+                replayed.append(found)
+        if header.counts != self.counts:
+            self.find("counts", expected, f"the header counts {header.counts}, replay {self.counts}")
+            self.counts = header.counts
+        if header.idempotency is not None:
+            if header.idempotency.key in self.idempotencies:
+                self.find("idempotency", expected, "an idempotency key is used twice")
+            self.idempotencies[header.idempotency.key] = header.sequence
+        frontier = () if self.head is None else self.head.grown
+        if chain.completes_tile(header.sequence):
+            tile = merkle.append(frontier, header.sequence, commit)[1]
+            if tile is not None:
+                self.tiles[header.sequence // chain.SIGNATURE_EVERY] = tile
+        self.head = Head(commit, header, frontier)
+        if self.store:
+            self.authorities.commits.append(commit)
+        return replayed
+
+    def _entry(self, body: bytes, header: Header, contents: Mapping[int, tuple[bytes, bytes]]) -> Replayed | None:
+        sequence = header.sequence
+        position = len(self._sequences)
+        digest = entries.digest_of(body)
+        self._digests += digest
+        self._sequences.append(sequence)
+        try:
+            entry = entries.decode_entry(body)
+        except CorruptionError as error:
+            self.find("entry", sequence, f"entry {position}: {error.message}")
+            return None
+        content = self._content(entry, position, sequence, contents)
+        try:
+            rules.judge(entry, content, header.stamp, header.limits, self.folded)
+        except RuleError as error:
+            self.find("rule", sequence, f"entry {position} breaks the rule {error.message}")
+        if isinstance(entry, GenesisEntry):
+            self._judge_genesis(entry, header, position)
+        change = project(entry, content, position=position, sequence=sequence, digest=digest, facts=self.folded)
+        before = self.folded.apply(change, digest, sequence)
+        if change.born:
+            self.ended[position] = sequence, change.born.value
+        for ended, ending in change.ended:
+            self.ended[ended] = sequence, ending.value
+        self.counts = counted(self.counts, change, before)
+        if self.store:
+            if isinstance(entry, GrantEntry):
+                self._grants[digest] = entry.grant
+            revoked = entry.revokes if isinstance(entry, RevokeEntry) else None
+            self.authorities.take(entry, sequence, revoked, self._grants)
+        return Replayed(change, content)
+
+    def _content(
+        self, entry: Entry, position: int, sequence: int, contents: Mapping[int, tuple[bytes, bytes]]
+    ) -> Content | None:
+        sealed: Sealed | None = getattr(entry, "content", None)
+        stored = contents.get(position)
+        if sealed is None:
+            if stored is not None:
+                self.find("content", sequence, f"entry {position} has a content that it does not commit to")
+            return None
+        if stored is None:
+            self.find("missing", sequence, f"the content of entry {position} is missing, and no erasure explains it")
+            return None
+        salt, data = stored
+        if len(salt) != canonical.SALT_BYTES or canonical.commitment(salt, data) != sealed.commitment:
+            self.find("content", sequence, f"the content of entry {position} was altered")
+            return None
+        try:
+            content = entries.decode_content(data)
+        except CorruptionError as error:
+            self.find("content", sequence, f"entry {position}: {error.message}")
+            return None
+        text_bytes = len(content.text.encode()) if content.text is not None else 0
+        if (sealed.bytes, sealed.text_bytes) != (len(data), text_bytes):
+            self.find("content", sequence, f"the sizes of entry {position} are not those of its content")
+        return content
+
+    def _judge_genesis(self, entry: GenesisEntry, header: Header, position: int) -> None:
+        if position != 0:
+            self.find("genesis", header.sequence, "a namespace begins once")
+        made = self.authorities.made.get(self.namespace)
+        if self.store:
+            if entry.scope is not Scope.STORE:
+                self.find("genesis", header.sequence, "the first chain is not the store's own")
+        elif made is None:
+            self.find("genesis", header.sequence, "the store chain does not know this namespace")
+        elif (made.entry.scope, made.entry.nonce, made.entry.owner) != (
+            entry.scope,
+            entry.nonce,
+            entry.owner,
+        ):
+            self.find("genesis", header.sequence, "the namespace does not begin as the store chain says")
+
+    def _judge_stamp(self, header: Header) -> None:
+        """A namespace's commit names a grant that stood at its point of the store chain and allows it."""
+        if self.store:
+            return
+        point, stamp = header.store, header.stamp
+        if point is None or not (
+            point.sequence < len(self.authorities.commits) and self.authorities.commits[point.sequence] == point.id
+        ):
+            self.find("store", header.sequence, "does not name a commit of the store chain")
+            return
+        before = None if self.head is None else self.head.header.store
+        if before is not None and before.sequence > point.sequence:
+            self.find("store", header.sequence, "names an older store commit than its parent")
+        granted = self.authorities.grants.get(stamp.grant or "")
+        made = self.authorities.made.get(self.namespace)
+        if granted is None or made is None:
+            self.find("grant", header.sequence, "names no grant of the store chain")
+            return
+        grant = granted.entry
+        act = Act.CREATE if header.sequence == 0 else Act.WRITE
+        reaches = (
+            grant.namespace == self.namespace
+            if grant.namespace is not None
+            else grant.scope is made.entry.scope
+            and (made.entry.owner == grant.principal or made.entry.scope in UNOWNED)
+        )
+        stands = granted.since <= point.sequence and (granted.until is None or granted.until > point.sequence)
+        unexpired = grant.expires is None or grant.expires > stamp.at
+        if grant.principal != stamp.principal or grant.act is not act or not (reaches and stands and unexpired):
+            self.find("grant", header.sequence, f"grant {grant.grant} did not allow this commit")
+
+    def leaves(self) -> Iterator[bytes]:
+        """The leaves of the state tree as they stand now."""
+        digests, stamps = bytes(self._digests), bytes(self._stamps)
+        for position, sequence in enumerate(self._sequences):
+            by, ending = self.ended.get(position, (0, 0))
+            yield state.leaf(
+                digests[32 * position : 32 * position + 32],
+                stamps[32 * sequence : 32 * sequence + 32],
+                sequence=sequence,
+                ended_by=by,
+                reason=ending,
+            )
+
+    @property
+    def size(self) -> int:
+        """How many entries were replayed."""
+        return len(self._sequences)
+
+
+def check_signature(
+    replay: Replay, keyring: signing.Keyring, sequence: int, commit: bytes, signature: bytes, signer: str
+) -> None:
+    """A kept signature was made by a trusted key over this commit."""
+    if not keyring.verifies(signer, signing.COMMIT, commit, signature):
+        replay.find("signature", sequence, f"no trusted key signed commit {commit.hex()[:16]} (signer {signer})")
+
+
+__all__ = ["TRUST_OF_ORIGIN", "Authorities", "Ending", "RecordEntry", "Replay", "Replayed", "check_signature"]

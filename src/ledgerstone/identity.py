@@ -1,0 +1,243 @@
+"""Who is asking and which namespaces are meant, as the store chain proves it: resolution, then authority."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from ledgerstone.core import canonical
+from ledgerstone.core.authority import Caller, Place, authorize
+from ledgerstone.core.entries import AliasEntry, GrantEntry, NameEntry, NamespaceEntry
+from ledgerstone.core.namespaces import (
+    NEW_HINT,
+    Match,
+    ProjectHints,
+    choose_remote,
+    readable,
+    resolve,
+    unknown,
+)
+from ledgerstone.core.projection import SCOPED, alias_lookup, name_lookup, scoped_lookup
+from ledgerstone.core.values import Act, AliasOf, Ending, NameOf, Refusal, Scope
+from ledgerstone.errors import CorruptionError, LedgerstoneError, NamespaceError
+from ledgerstone.reading import Chain, Proven, Reading
+
+# Most specific first: the order in which reads look and in which equals are shown.
+VISIBLE_SCOPES: Final = (Scope.SESSION, Scope.PROJECT, Scope.USER, Scope.GLOBAL)
+DEFAULT_NAME: Final = "default"
+
+
+class Target(NamedTuple):
+    """A namespace that hints led to, and by which rule; ``namespace`` is None while it is yet to be made."""
+
+    place: Place
+    binding: str | None
+    name: str
+    remote: str | None = None
+    path: str | None = None
+
+
+class Identity:
+    """One caller within one snapshot. Nothing here is taken from arguments of a tool."""
+
+    __slots__ = ("_granted", "caller", "principal", "reading")
+
+    def __init__(self, reading: Reading, caller: Caller) -> None:
+        self.reading = reading
+        self.caller = caller
+        self.principal = self._id_of(NameOf.PRINCIPAL, caller.principal)
+        self._granted: tuple[GrantEntry, ...] | None = None
+
+    def _listed(self, noun: str, value: str) -> list[Proven]:
+        """The proven entries of the store chain under a noun and value, those that nothing ended."""
+        store = self.reading.store
+        rows = self.reading.reader.lookup(store.number, noun, value)
+        found = [self.reading.listed(store, row) for row in rows]
+        return [proven for proven in found if proven.ending is Ending.NONE]
+
+    def _says(self, proven: Proven, value: str) -> bool:
+        """True when the content of an entry is this name: the row that led here is not believed."""
+        content = self.reading.content(self.reading.store, proven)
+        return content is not None and content.name == value
+
+    def _id_of(self, of: NameOf, name: str, owner: str | None = None) -> str | None:
+        for proven in self._listed("name", name_lookup(of, name, owner)):
+            entry = proven.entry
+            if isinstance(entry, NameEntry) and entry.of is of and entry.owner == owner and self._says(proven, name):
+                return entry.id
+        return None
+
+    @property
+    def session_id(self) -> str | None:
+        """The id of the caller's session, once something was written in it."""
+        if self.caller.session is None or self.principal is None:
+            return None
+        return self._id_of(NameOf.SESSION, self.caller.session, self.principal)
+
+    @property
+    def host_id(self) -> str | None:
+        """The id of the caller's host, once something was written through it."""
+        return None if self.caller.host is None else self._id_of(NameOf.HOST, self.caller.host)
+
+    @property
+    def grants(self) -> tuple[GrantEntry, ...]:
+        """The caller's grants that stand."""
+        if self._granted is None:
+            self._granted = () if self.principal is None else self.grants_of(self.principal)
+        return self._granted
+
+    def grants_of(self, principal: str) -> tuple[GrantEntry, ...]:
+        """The standing grants of a principal."""
+        entries = (proven.entry for proven in self._listed("grant", principal))
+        return tuple(e for e in entries if isinstance(e, GrantEntry) and e.principal == principal)
+
+    def allowed(self, act: Act, place: Place) -> GrantEntry | Refusal:
+        """The grant that allows an act at a place, or why there is none."""
+        return authorize(
+            act,
+            place,
+            principal=self.principal,
+            grants=self.grants,
+            host_acts=self.caller.acts,
+            now=self.reading.now,
+        )
+
+    def namespace(self, namespace: str) -> NamespaceEntry | None:
+        """The entry that made a namespace, or None."""
+        for proven in self._listed("namespace", namespace):
+            if isinstance(proven.entry, NamespaceEntry) and proven.entry.namespace == namespace:
+                return proven.entry
+        return None
+
+    def place(self, namespace: str) -> Place | None:
+        """A namespace as authority sees it."""
+        entry = self.namespace(namespace)
+        return None if entry is None else Place(namespace, entry.scope, entry.owner)
+
+    def exists(self, namespace_id: str) -> bool:
+        """A namespace exists for whoever may act in it; for all others it does not."""
+        place = self.place(namespace_id)
+        return place is not None and any(
+            isinstance(self.allowed(act, place), GrantEntry) for act in (Act.READ, Act.WRITE)
+        )
+
+    def by_alias(self, kind: AliasOf, value: str) -> tuple[str, ...]:
+        """The namespaces that an alias suggests, of those that exist for this caller."""
+        found = []
+        for proven in self._listed("alias", alias_lookup(kind, value)):
+            entry = proven.entry
+            if isinstance(entry, AliasEntry) and entry.of is kind and self._says(proven, value):
+                found.append(entry.namespace)
+        return tuple(name for name in dict.fromkeys(found) if self.exists(name))
+
+    def scoped(self, scope: Scope, owner: str | None, name: str) -> str | None:
+        """The namespace of a scope, an owner and a name."""
+        for proven in self._listed(SCOPED, scoped_lookup(scope, owner, name)):
+            entry = proven.entry
+            if isinstance(entry, NamespaceEntry) and (entry.scope, entry.owner) == (scope, owner):
+                content = self.reading.content(self.reading.store, proven)
+                if content is not None and content.name == name:
+                    return entry.namespace
+        return None
+
+    def target(self, scope: Scope | None, namespace: str | None = None) -> Target:
+        """Resolve where a caller means, without making anything. Authority is asked separately.
+
+        ``namespace`` is an id that the host passes on; it must exist for this caller. Without a scope: the
+        project when the host gave any hint of one, else the session; never anything wider. Raises NamespaceError
+        when the hints do not lead to exactly one place.
+        """
+        if namespace is not None:
+            entry = self.namespace(namespace) if self.exists(namespace) else None
+            if entry is None or scope not in {None, entry.scope}:
+                raise unknown(namespace)
+            return Target(Place(namespace, entry.scope, entry.owner), "explicit", DEFAULT_NAME)
+        if scope is None:
+            scope = Scope.SESSION if self.caller.project is None else Scope.PROJECT
+        if scope is Scope.PROJECT:
+            return self._project()
+        if scope is Scope.SESSION:
+            if self.caller.session is None:
+                raise NamespaceError(
+                    "no session is bound", hint="name a scope, or run in a project; a host binds the session"
+                )
+            name, owner = self.caller.session, self.principal
+        elif scope is Scope.USER:
+            name, owner = DEFAULT_NAME, self.principal
+        elif scope is Scope.GLOBAL:
+            name, owner = DEFAULT_NAME, None
+        else:
+            raise NamespaceError(f"scope {scope.value} takes the id of a namespace")
+        return Target(Place(self.scoped(scope, owner, name), scope, owner), None, name)
+
+    def _project(self) -> Target:
+        hints = self.caller.project
+        if hints is None:
+            raise NamespaceError("no project is bound", hint=NEW_HINT)
+        root = hints.paths[0] if hints.paths else None
+        try:
+            match = resolve(hints, self)
+        except NamespaceError:
+            remote = choose_remote(hints.remotes)
+            if remote is None or self.by_alias(AliasOf.REMOTE, remote):
+                raise
+            # Nobody has seen this remote: whoever may create makes it a project by writing to it.
+            self.reading.catalogued()
+            return Target(Place(None, Scope.PROJECT, self.principal), "new", remote, remote, root)
+        self._confirm(match, hints, root)
+        place = self.place(match.namespace)
+        if place is None or place.scope is not Scope.PROJECT:
+            raise unknown(match.namespace)
+        return Target(place, match.by, DEFAULT_NAME)
+
+    def _confirm(self, match: Match, hints: ProjectHints, root: str | None) -> None:
+        """A known remote at a place where it was not seen before is confirmed once: a copy could claim it."""
+        if match.by != "remote" or root is None or self.caller.new_places:
+            return
+        if match.namespace not in self.by_alias(AliasOf.PATH, root):
+            remote = choose_remote(hints.remotes) or ""
+            raise NamespaceError(
+                f"{readable(remote)} is a known project, but not yet at {readable(root)}",
+                hint=f"if this checkout is yours, run there: ledgerstone namespaces use {match.namespace}",
+            )
+
+    def visible(self, act: Act = Act.READ) -> tuple[list[tuple[Chain, Place]], dict[str, str]]:
+        """The chains that this caller is bound to and may act in, most specific first, and what was unresolved.
+
+        The second part says, for a scope that hints failed to resolve, what to do about it.
+        """
+        found: list[tuple[Chain, Place]] = []
+        problems: dict[str, str] = {}
+        for scope in VISIBLE_SCOPES:
+            if scope is Scope.PROJECT and self.caller.project is None:
+                continue
+            if scope is Scope.SESSION and self.caller.session is None:
+                continue
+            try:
+                target = self.target(scope)
+            except CorruptionError:
+                raise
+            except LedgerstoneError as error:
+                problems[scope.value] = f"unresolved: {error.message}; {error.hint}"
+                continue
+            place = target.place
+            if place.namespace is None:
+                if scope is Scope.PROJECT:
+                    problems[scope.value] = "new: nothing was remembered here yet"
+                continue
+            if isinstance(self.allowed(act, place), GrantEntry):
+                found.append((self.chain(place.namespace), place))
+        return found, problems
+
+    def chain(self, namespace: str) -> Chain:
+        """The proven chain of a namespace that the store chain says was made."""
+        where = self.reading.chain(namespace)
+        if where is None:
+            raise CorruptionError(f"{namespace}: the store chain knows it, but its chain is missing")
+        return where
+
+
+def parse_target(text: str) -> tuple[str, int | None] | bytes:
+    """What a caller gets by: a memory id, an address, or a digest of 64 hex characters."""
+    if len(text) == 2 * 32 and all(c in "0123456789abcdef" for c in text):
+        return bytes.fromhex(text)
+    return canonical.parse_address(text)

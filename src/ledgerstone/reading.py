@@ -1,0 +1,449 @@
+"""What is proven of one snapshot: heads by signature, entries by leaf and path, contents by commitment."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from ledgerstone.core import canonical, chain, entries, merkle, signing, state
+from ledgerstone.core.chain import Head
+from ledgerstone.core.entries import (
+    CloseEntry,
+    Content,
+    Entry,
+    NameEntry,
+    RecordEntry,
+    RetractEntry,
+    Sealed,
+    Stamp,
+)
+from ledgerstone.core.facts import Known
+from ledgerstone.core.projection import NAMED, TOMBSTONE
+from ledgerstone.core.values import (
+    DEFAULT_FLOOR,
+    STANDING_OF_ENDING,
+    Ending,
+    Kind,
+    Record,
+    Scope,
+    Standing,
+    Status,
+)
+from ledgerstone.errors import CorruptionError
+from ledgerstone.store.protocol import Listed, Reader
+
+MAX_PROVEN_CHAINS: Final = 512
+MAX_PROVEN_NODES: Final = 4096
+
+
+class Chain(NamedTuple):
+    """A chain whose head's signature was checked, and the nodes already proven under that head's state."""
+
+    number: int
+    namespace: str
+    head: Head
+    nodes: dict[tuple[int, int], bytes]
+
+
+class Proven(NamedTuple):
+    """An entry that was proven to stand in its chain, with the stamp of its commit and how it ended."""
+
+    position: int
+    sequence: int
+    digest: bytes
+    entry: Entry
+    stamp: Stamp
+    stamp_digest: bytes
+    ended_by: int
+    ending: Ending
+
+
+class Heads:
+    """The heads that were proven, by namespace, so that each is checked once and not at every read."""
+
+    __slots__ = ("_chains", "catalogued", "counted")
+
+    def __init__(self) -> None:
+        self._chains: dict[str, Chain] = {}
+        # Commit ids of heads whose derived rows were counted and agreed.
+        self.counted: dict[str, bytes] = {}
+        # The store head whose catalog was counted and agreed.
+        self.catalogued: bytes | None = None
+
+    def get(self, namespace: str, commit: bytes) -> Chain | None:
+        """The proven chain, if its head is still this commit."""
+        found = self._chains.get(namespace)
+        return found if found is not None and found.head.id == commit else None
+
+    def put(self, proven: Chain) -> None:
+        """Keep a proven chain; the oldest make room."""
+        self._chains.pop(proven.namespace, None)
+        while len(self._chains) >= MAX_PROVEN_CHAINS:
+            self._chains.pop(next(iter(self._chains)))
+        self._chains[proven.namespace] = proven
+
+
+class Reading:
+    """One snapshot of a store, read with proof. Whatever it returns was checked against a signed head."""
+
+    __slots__ = ("_heads", "_keyring", "_names", "_stamps", "_store", "now", "reader")
+
+    def __init__(self, reader: Reader, keyring: signing.Keyring, heads: Heads, now: int) -> None:
+        self.reader = reader
+        self.now = now
+        self._keyring = keyring
+        self._heads = heads
+        self._stamps: dict[tuple[int, int], tuple[Stamp, bytes]] = {}
+        self._names: dict[str, str | None] = {}
+        first = reader.first_chain()
+        self._store = None if first is None else self._chain(first)
+
+    @property
+    def store(self) -> Chain:
+        """The store's own chain."""
+        if self._store is None:
+            raise CorruptionError("the store has no chain of its own", hint="run: ledgerstone init")
+        return self._store
+
+    def _chain(self, namespace: str) -> Chain:
+        found = self.chain(namespace)
+        if found is None:
+            raise CorruptionError(f"{namespace}: the chain is missing")
+        return found
+
+    def chain(self, namespace: str) -> Chain | None:
+        """A chain with its head proven by signature; None when there is none of that name."""
+        row = self.reader.chain(namespace)
+        if row is None:
+            return None
+        known = self._heads.get(namespace, row.commit)
+        if known is not None and known.number == row.number and known.head.frontier == row.frontier:
+            return known
+        commit, header = chain.read(row.header, expected=row.commit)
+        if (header.namespace, header.sequence) != (namespace, row.sequence):
+            raise CorruptionError(f"{namespace}: its head is not its own newest commit")
+        if not self._keyring.verifies(header.signer, signing.COMMIT, commit, row.signature):
+            raise CorruptionError(
+                f"{namespace}: no trusted key signed the head {commit.hex()[:16]} (signer {header.signer})",
+                hint="if the key file was moved, name it by LEDGERSTONE_KEY_FILE; else run: ledgerstone verify",
+            )
+        if merkle.root(row.frontier) != header.history:
+            raise CorruptionError(f"{namespace}: the history's frontier is not that of the head")
+        proven = Chain(row.number, namespace, Head(commit, header, row.frontier), {})
+        self._heads.put(proven)
+        return proven
+
+    def counted(self, where: Chain) -> None:
+        """Compare what the derived rows add up to with the totals that the head signs, once for each head.
+
+        Raises CorruptionError when a row is missing, too many or flipped; only then is "not found" an answer.
+        """
+        if self._heads.counted.get(where.namespace) == where.head.id:
+            return
+        counts = where.head.counts
+        tally = self.reader.tally(where.number)
+        for name in ("entries", "records", "live", "current", "open", "indexed"):
+            signed, found = getattr(counts, name), getattr(tally, name)
+            if signed != found:
+                raise CorruptionError(
+                    f"{where.namespace}: {found} {name} rows where the head signs for {signed}",
+                    hint="run: ledgerstone verify; if only derived rows are lost: ledgerstone rebuild",
+                )
+        self._heads.counted[where.namespace] = where.head.id
+
+    def advance(self, before: Chain | None, after: Chain) -> None:
+        """Take up the head of a commit made here: what was counted stays counted."""
+        self._heads.put(after)
+        if before is None or self._heads.counted.get(before.namespace) == before.head.id:
+            self._heads.counted[after.namespace] = after.head.id
+        if self._store is None or after.namespace == self._store.namespace:
+            if self._store is None or self._heads.catalogued == self._store.head.id:
+                self._heads.catalogued = after.head.id
+            self._store = after
+
+    def stamp(self, number: int, sequence: int) -> tuple[Stamp, bytes]:
+        """The stamp of a commit and its digest, as its header says; a leaf must bind it to be believed."""
+        found = self._stamps.get((number, sequence))
+        if found is None:
+            header = self.reader.header(number, sequence)
+            if header is None:
+                raise CorruptionError(f"commit {sequence} is missing from its chain")
+            found = self._stamps[number, sequence] = entries.read_stamp(header)
+        return found
+
+    def prove(self, where: Chain, position: int, sequence: int, ended_by: int, ending: int) -> Proven:
+        """The entry at a position, if leaf and path say exactly this of it under the signed head."""
+        data = self.reader.entry(where.number, position)
+        if data is None:
+            raise CorruptionError(f"{where.namespace}: entry {position} is missing")
+        digest = entries.digest_of(data)
+        stamp, stamp_digest = self.stamp(where.number, sequence)
+        leaf = state.leaf(digest, stamp_digest, sequence=sequence, ended_by=ended_by, reason=ending)
+        header = where.head.header
+        try:
+            state.verify_leaf(
+                lambda level, index: self.reader.node(where.number, level, index),
+                header.counts.entries,
+                position,
+                leaf,
+                root=header.state,
+                known=where.nodes,
+            )
+        except CorruptionError as error:
+            raise CorruptionError(f"{where.namespace}: {error.message}") from None
+        while len(where.nodes) > MAX_PROVEN_NODES:
+            where.nodes.pop(next(iter(where.nodes)))
+        entry = entries.decode_entry(data)
+        return Proven(position, sequence, digest, entry, stamp, stamp_digest, ended_by, Ending(ending))
+
+    def listed(self, where: Chain, row: Listed) -> Proven:
+        """The entry that a row of the catalog stands for."""
+        return self.prove(where, row.position, row.sequence, row.ended_by, row.ending)
+
+    def placed(self, where: Chain, position: int) -> tuple[bytes, int]:
+        """The digest and the sequence of an entry that is in the catalog and not yet ended, proven."""
+        for row in self.reader.catalog(where.number):
+            if row.position == position:
+                proven = self.listed(where, row)
+                return proven.digest, proven.sequence
+        raise CorruptionError(f"{where.namespace}: entry {position} is missing from the catalog")
+
+    def catalogued(self) -> None:
+        """Compare the catalog of the store chain with its head: every entry is listed, or nothing is absent."""
+        head = self.store.head
+        if self._heads.catalogued != head.id:
+            found = self.reader.catalog_size(self.store.number)
+            if found != head.counts.entries:
+                raise CorruptionError(
+                    f"the catalog lists {found} entries where the store's head signs for {head.counts.entries}",
+                    hint="run: ledgerstone verify, then ledgerstone rebuild",
+                )
+            self._heads.catalogued = head.id
+
+    def content(self, where: Chain, proven: Proven) -> Content | None:
+        """The content of an entry, checked against its commitment; None when there is none or it was erased."""
+        sealed: Sealed | None = getattr(proven.entry, "content", None)
+        if sealed is None:
+            return None
+        row = self.reader.content(where.number, proven.position)
+        if row is None:
+            if proven.ending is Ending.ERASED:
+                return None
+            raise CorruptionError(f"{where.namespace}: the content of entry {proven.position} is missing")
+        if proven.ending is Ending.ERASED:
+            raise CorruptionError(f"{where.namespace}: entry {proven.position} was erased, yet has content")
+        salt, data = row
+        if len(salt) != canonical.SALT_BYTES or canonical.commitment(salt, data) != sealed.commitment:
+            raise CorruptionError(f"{where.namespace}: the content of entry {proven.position} was altered")
+        return entries.decode_content(data)
+
+    def version(self, where: Chain, position: int) -> tuple[Proven, Proven, Content | None] | None:
+        """A version: its own entry, the record entry that holds its text (the same for most), and that content."""
+        known = self.reader.known(where.number, position)
+        if known is None:
+            return None
+        proven = self.prove(where, position, known.sequence, known.ended_by, known.ending)
+        body = proven
+        while isinstance(body.entry, CloseEntry | RetractEntry):
+            target = body.entry.closes if isinstance(body.entry, CloseEntry) else body.entry.retracts
+            below = self._target(where, body.entry.memory, body.entry.version - 1)
+            if below is None or below.digest != target:
+                raise CorruptionError(f"{where.namespace}: what entry {body.position} refers to is not there")
+            body = below
+        return proven, body, self.content(where, body)
+
+    def _target(self, where: Chain, memory: str, version: int) -> Proven | None:
+        for number, position, found in self.reader.versions(memory):
+            if (number, found) == (where.number, version):
+                known = self.reader.known(number, position)
+                if known is not None:
+                    return self.prove(where, position, known.sequence, known.ended_by, known.ending)
+        return None
+
+    def known(self, where: Chain, position: int) -> Known | None:
+        """A version as rules see it, from its proven entry."""
+        found = self.version(where, position)
+        if found is None:
+            return None
+        proven, body, content = found
+        entry, record = proven.entry, body.entry
+        if not isinstance(record, RecordEntry):  # pragma: no cover - version() only ends on a record
+            raise CorruptionError(f"{where.namespace}: entry {position} has no text")
+        return Known(
+            position=position,
+            sequence=proven.sequence,
+            digest=proven.digest,
+            memory=record.memory,
+            version=entry.version if isinstance(entry, CloseEntry | RetractEntry) else record.version,
+            kind=record.kind,
+            status=status_of(entry),
+            trust=entry.trust if isinstance(entry, CloseEntry | RetractEntry) else record.trust,
+            text_bytes=record.content.text_bytes,
+            body=body.position,
+            depth=record.depth,
+            key=content.key if content is not None else None,
+            expires=record.expires,
+            ended_by=proven.ended_by,
+            ending=proven.ending,
+        )
+
+    def named(self, id: str | None) -> str | None:
+        """The name that an opaque id stands for; None when it was erased or there is no id."""
+        if id is None:
+            return None
+        if id not in self._names:
+            name = None
+            for row in self.reader.lookup(self.store.number, NAMED, id):
+                proven = self.listed(self.store, row)
+                content = self.content(self.store, proven)
+                if isinstance(proven.entry, NameEntry) and proven.entry.id == id and content is not None:
+                    name = content.name
+            self._names[id] = name
+        return self._names[id]
+
+    def record(self, where: Chain, scope: Scope, position: int) -> Record | None:
+        """The version at a position as it is returned to a caller."""
+        found = self.version(where, position)
+        if found is None:
+            return None
+        proven, body, content = found
+        entry, record, stamp = proven.entry, body.entry, proven.stamp
+        if not isinstance(record, RecordEntry):  # pragma: no cover - version() only ends on a record
+            raise CorruptionError(f"{where.namespace}: entry {position} has no text")
+        settled = entry if isinstance(entry, CloseEntry | RetractEntry) else None
+        reason = self.content(where, proven) if settled is not None else None
+        version = settled.version if settled is not None else record.version
+        return Record(
+            memory=record.memory,
+            version=version,
+            address=canonical.address(record.memory, version),
+            digest=proven.digest,
+            namespace=where.namespace,
+            scope=scope,
+            kind=record.kind,
+            status=status_of(entry),
+            standing=self._standing(where, proven, record),
+            retention=record.retention,
+            origin=settled.origin if settled is not None else record.origin,
+            trust=settled.trust if settled is not None else record.trust,
+            principal=self.named(stamp.principal) or stamp.principal,
+            session=self.named(stamp.session) or stamp.session,
+            host=self.named(stamp.host) or stamp.host,
+            created_at=stamp.at,
+            sequence=proven.sequence,
+            text=content.text if content is not None else None,
+            text_bytes=record.content.text_bytes,
+            key=content.key if content is not None else None,
+            source=content.source if content is not None else None,
+            title=content.title if content is not None else None,
+            place=content.place if content is not None else None,
+            tags=content.tags if content is not None else (),
+            due=content.due if content is not None else None,
+            valid_from=content.valid_from if content is not None else None,
+            valid_until=content.valid_until if content is not None else None,
+            triggers=content.triggers if content is not None else (),
+            expires=record.expires,
+            sources=self._addresses(where, record.sources),
+            covers=self._addresses(where, record.covers),
+            reason=reason.reason if reason is not None else None,
+            ended_by=proven.ended_by or None,
+        )
+
+    def _standing(self, where: Chain, proven: Proven, record: RecordEntry) -> Standing:
+        standing = STANDING_OF_ENDING[proven.ending]
+        if standing is not Standing.CURRENT:
+            return standing
+        if record.expires is not None and record.expires <= self.now:
+            return Standing.EXPIRED
+        if self.reader.covered(where.number, [proven.position]):
+            return Standing.COVERED
+        return standing
+
+    def _addresses(self, where: Chain, digests: tuple[bytes, ...]) -> tuple[str, ...]:
+        return tuple(self._address(where, digest) for digest in digests)
+
+    def _address(self, where: Chain, digest: bytes) -> str:
+        """The address of a record by its digest: its own bytes are hashed, so a wrong row cannot answer."""
+        for number, position in self.reader.digests(digest):
+            data = self.reader.entry(number, position)
+            if number == where.number and data is not None and entries.digest_of(data) == digest:
+                entry = entries.decode_entry(data)
+                if isinstance(entry, RecordEntry | CloseEntry | RetractEntry):
+                    return canonical.address(entry.memory, entry.version)
+        raise CorruptionError(f"{where.namespace}: no record has the digest {digest.hex()[:16]} of a source")
+
+    def facts(self, where: Chain) -> SnapshotFacts:
+        """The past of a chain as rules ask for it."""
+        return SnapshotFacts(self, where)
+
+
+class SnapshotFacts:
+    """Facts out of a snapshot: rows only preselect, every answer is proven."""
+
+    __slots__ = ("_reading", "_where")
+
+    def __init__(self, reading: Reading, where: Chain) -> None:
+        self._reading = reading
+        self._where = where
+
+    def position(self, digest: bytes) -> int | None:
+        for number, position in self._reading.reader.digests(digest):
+            if number == self._where.number:
+                return position
+        # Entries that are no records have no index of their own; revoking one is rare enough to look for it.
+        last = self._where.head.counts.entries - 1
+        if self._where.namespace == self._reading.store.namespace:
+            for position, data in self._reading.reader.entries(self._where.number, 0, last):
+                if entries.digest_of(data) == digest:
+                    return position
+        return None
+
+    def version(self, position: int) -> Known | None:
+        return self._reading.known(self._where, position)
+
+    def _of(self, memory: str) -> list[tuple[int, int]]:
+        rows = self._reading.reader.versions(memory)
+        return [(position, version) for number, position, version in rows if number == self._where.number]
+
+    def latest(self, memory: str) -> Known | None:
+        rows = self._of(memory)
+        return self.version(rows[-1][0]) if rows else None
+
+    def version_of(self, memory: str, version: int) -> Known | None:
+        for position, found in self._of(memory):
+            if found == version:
+                return self.version(position)
+        return None
+
+    def holder(self, key: str) -> Known | None:
+        position = self._reading.reader.holder(self._where.number, key)
+        return self.version(position) if position is not None else None
+
+    def resting_on(self, position: int) -> tuple[Known, ...]:
+        rows = self._reading.reader.resting_on(self._where.number, position)
+        found = (self.version(row) for row in rows)
+        return tuple(known for known in found if known is not None and known.current and known.kind is Kind.SUMMARY)
+
+    def rejected(self, tombstone: bytes) -> bytes | None:
+        for row in self._reading.reader.lookup(self._where.number, TOMBSTONE, tombstone.hex()):
+            known = self._reading.reader.known(self._where.number, row.position)
+            if known is not None:
+                return self._reading.prove(
+                    self._where, row.position, known.sequence, known.ended_by, known.ending
+                ).digest
+        return None
+
+    def open_tasks(self) -> tuple[int, int]:
+        return self._reading.reader.open_size(self._where.number, DEFAULT_FLOOR.value)
+
+
+def status_of(entry: Entry) -> Status:
+    """The status that a version's own entry gives it."""
+    match entry:
+        case CloseEntry():
+            return Status.CLOSED
+        case RetractEntry():
+            return Status.RETRACTED
+        case RecordEntry():
+            return entry.status
+        case _:
+            raise CorruptionError(f"a {entry.noun} entry is no version of a memory")

@@ -1,0 +1,165 @@
+"""The storage boundary: what a backend reads, appends and replaces. It stores; it judges nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import NamedTuple, Protocol
+
+from ledgerstone.core.chain import Commit
+from ledgerstone.core.facts import Change, Known
+from ledgerstone.core.rules import Admitted
+
+# Every so many positions of a namespace fold its newest words into the word index.
+FOLD_EVERY = 256
+# A node of the state tree, by level and index.
+NodeKey = tuple[int, int]
+
+
+class ChainRow(NamedTuple):
+    """A chain as stored: ``number`` is the backend's own name for it; ``header`` is its newest commit's bytes."""
+
+    number: int
+    namespace: str
+    sequence: int
+    commit: bytes
+    header: bytes
+    signature: bytes
+    frontier: tuple[bytes, ...]
+
+
+class Tally(NamedTuple):
+    """What the derived rows of a namespace add up to, counted and not remembered."""
+
+    entries: int
+    records: int
+    live: int
+    current: int
+    open: int
+    indexed: int
+
+
+class Corpus(NamedTuple):
+    """The word index of a namespace: how far it is folded, how many records it holds and their words in all."""
+
+    through: int
+    documents: int
+    length: int
+
+
+class WordRow(NamedTuple):
+    """One record's words: how many, and the words themselves in the form that the index holds."""
+
+    position: int
+    length: int
+    words: str
+
+
+class Candidate(NamedTuple):
+    """A record as its columns preselect it; what is returned is read from the signed entry instead."""
+
+    position: int
+    kind: str
+    trust: int
+    text_bytes: int
+    expires: int | None
+
+
+class Listed(NamedTuple):
+    """An entry as the catalog lists it: what it is found by, and what its leaf must say of it."""
+
+    noun: str
+    value: str
+    position: int
+    sequence: int
+    ended_by: int
+    ending: int
+
+
+class Derived(NamedTuple):
+    """All derived rows of one chain, as a replay gives them: (sequence, change, words), and so on,
+    lazily and in this order; ``entries`` counts them once the others were taken.
+    """
+
+    changes: Iterable[tuple[int, Change, WordRow | None]]
+    ended: Iterable[tuple[int, tuple[int, int]]]
+    nodes: Iterable[tuple[int, int, bytes]]
+    idempotencies: Iterable[tuple[bytes, int]]
+    entries: Callable[[], int]
+
+
+class Step(NamedTuple):
+    """One commit and all that it changes. ``number`` is None for the first commit of a new chain.
+
+    ``ended`` gives (sequence, ending) for positions that stood before; ``words`` the index form by position.
+    """
+
+    number: int | None
+    commit: Commit
+    first: int
+    admitted: Sequence[Admitted]
+    changes: Sequence[Change]
+    ended: Mapping[int, tuple[int, int]]
+    nodes: Mapping[NodeKey, bytes]
+    words: Sequence[WordRow]
+
+
+class Reader(Protocol):
+    """One consistent view of the store. Positions and sequences are those of the chain numbered ``number``."""
+
+    def chain(self, namespace: str) -> ChainRow | None: ...
+    def first_chain(self) -> str | None: ...
+    def chains(self) -> Iterator[str]: ...
+    def header(self, number: int, sequence: int) -> bytes | None: ...
+    def headers(self, number: int, *, newest: int, oldest: int) -> Iterator[tuple[int, bytes, bytes]]: ...
+    def signatures(self, number: int) -> dict[int, bytes]: ...
+    def tiles(self, number: int) -> dict[int, bytes]: ...
+    def entry(self, number: int, position: int) -> bytes | None: ...
+    def entries(self, number: int, first: int, last: int) -> Iterator[tuple[int, bytes]]: ...
+    def content(self, number: int, position: int) -> tuple[bytes, bytes] | None: ...
+    def contents(self, number: int, first: int, last: int) -> Iterator[tuple[int, bytes, bytes]]: ...
+    def node(self, number: int, level: int, index: int) -> bytes | None: ...
+    def nodes(self, number: int) -> Iterator[tuple[int, int, bytes]]: ...
+    def known(self, number: int, position: int) -> Known | None: ...
+    def knowns(self, number: int, first: int, last: int) -> Iterator[Known]: ...
+    def versions(self, memory: str) -> list[tuple[int, int, int]]: ...
+    def digests(self, digest: bytes) -> list[tuple[int, int]]: ...
+    def holder(self, number: int, key: str) -> int | None: ...
+    def resting_on(self, number: int, position: int) -> list[int]: ...
+    def covering(self, number: int, position: int) -> list[int]: ...
+    def links(self, number: int) -> Iterator[tuple[int, int, bool]]: ...
+    def lookup(self, number: int, noun: str, value: str) -> list[Listed]: ...
+    def catalog(self, number: int, noun: str | None = None) -> Iterator[Listed]: ...
+    def catalog_size(self, number: int) -> int: ...
+    def idempotent(self, number: int, key: bytes) -> int | None: ...
+    def idempotencies(self, number: int) -> Iterator[tuple[bytes, int]]: ...
+    def tally(self, number: int) -> Tally: ...
+    def tasks(self, number: int, floor: int, limit: int) -> list[int]: ...
+    def open_size(self, number: int, floor: int) -> tuple[int, int]: ...
+    def recent(self, number: int, *, before: int | None, limit: int, every: bool) -> list[int]: ...
+    def candidate(self, number: int, position: int) -> Candidate | None: ...
+    def covered(self, number: int, positions: Sequence[int]) -> set[int]: ...
+    def corpus(self, number: int) -> Corpus: ...
+    def holding(self, number: int, words: Sequence[str]) -> dict[str, int]: ...
+    def postings(self, number: int, word: str, limit: int) -> list[int]: ...
+    def word_rows(self, number: int, first: int, last: int) -> Iterator[WordRow]: ...
+    def frequencies(self, number: int) -> dict[str, int]: ...
+    def posted(self) -> dict[str, int]: ...
+    def sound(self) -> list[str]: ...
+    def word_row(self, number: int, position: int) -> WordRow | None: ...
+
+
+class Writer(Reader, Protocol):
+    """A reader that also appends, inside the one transaction in which everything shows or nothing."""
+
+    def append(self, step: Step) -> int: ...
+    def clear_derived(self, number: int) -> None: ...
+    def restore_derived(self, number: int, derived: Derived) -> None: ...
+
+
+class Store(Protocol):
+    """One database. ``write`` commits at the end of its block, durably, or rolls everything back."""
+
+    def read(self) -> AbstractContextManager[Reader]: ...
+    def write(self) -> AbstractContextManager[Writer]: ...
+    def close(self) -> None: ...

@@ -1,0 +1,706 @@
+"""One SQLite file: WAL, synchronous FULL, integer rows, one FTS5 table as boolean postings (sqlite.org/wal.html)."""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
+
+import apsw
+
+from ledgerstone.core.chain import SIGNATURE_EVERY
+from ledgerstone.core.facts import Change, Known
+from ledgerstone.core.merkle import HASH_BYTES
+from ledgerstone.core.values import Ending, Kind, Status, Trust
+from ledgerstone.errors import CorruptionError, FormatError, UnavailableError, UnknownOutcomeError
+from ledgerstone.store import schema
+from ledgerstone.store.protocol import (
+    FOLD_EVERY,
+    Candidate,
+    ChainRow,
+    Corpus,
+    Derived,
+    Listed,
+    Step,
+    Tally,
+    WordRow,
+)
+
+BUSY_TIMEOUT_MS: Final = 10_000
+# Before 3.51.3 a race at the reset of the WAL could lose commits (sqlite.org/wal.html#walresetbug).
+LEAST_SQLITE: Final = (3, 51, 3)
+_BITS: Final = schema.ROW_BITS
+_MASK: Final = (1 << _BITS) - 1
+_LEVEL_BITS: Final = 36
+_KNOWN: Final = "row, sequence, digest, memory, version, kind, status, trust, text_bytes, body, depth, key, expires, ended_by, ending"
+
+
+def _known(values: tuple[Any, ...]) -> Known:
+    (
+        row,
+        sequence,
+        digest,
+        memory,
+        version,
+        kind,
+        status,
+        trust,
+        text_bytes,
+        body,
+        depth,
+        key,
+        expires,
+        by,
+        ending,
+    ) = values
+    return Known(
+        position=row & _MASK,
+        sequence=sequence,
+        digest=digest,
+        memory=memory,
+        version=version,
+        kind=Kind(kind),
+        status=Status(status),
+        trust=Trust(trust),
+        text_bytes=text_bytes,
+        body=body,
+        depth=depth,
+        key=key,
+        expires=expires,
+        ended_by=by,
+        ending=Ending(ending),
+    )
+
+
+def _prefix(digest: bytes) -> int:
+    """Eight bytes of a digest as SQLite's signed integer: enough to find it by, in half an index."""
+    return int.from_bytes(digest[:8], "big", signed=True)
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    """SQLite's errors as Ledgerstone's."""
+    try:
+        yield
+    except (apsw.BusyError, apsw.LockedError) as error:
+        raise UnavailableError(
+            f"the store is locked by another process: {error}", hint="nothing was changed; try again"
+        ) from error
+    except (apsw.CorruptError, apsw.ConstraintError) as error:
+        raise CorruptionError(f"the database is damaged: {error}") from error
+    except apsw.NotADBError as error:
+        raise FormatError(f"not a Ledgerstone store: {error}") from error
+    except (
+        apsw.FullError,
+        apsw.IOError,
+        apsw.CantOpenError,
+        apsw.ReadOnlyError,
+        apsw.PermissionsError,
+    ) as error:
+        raise UnavailableError(f"the store cannot be used: {error}", hint="nothing was changed") from error
+    except apsw.SQLError as error:
+        raise CorruptionError(f"the database is not as it was made: {error}") from error
+
+
+class SqliteReader:
+    """One snapshot of the file. Rows are those of a chain's range; nothing here is believed by those who read."""
+
+    __slots__ = ("_connection",)
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+
+    def _one(self, sql: str, *values: Any) -> Any:
+        return self._connection.execute(sql, values).get
+
+    def _column(self, sql: str, *values: Any) -> list[Any]:
+        return [row[0] for row in self._connection.execute(sql, values)]
+
+    def chain(self, namespace: str) -> ChainRow | None:
+        row = self._one("SELECT number, sequence, head, signature, frontier FROM chain WHERE namespace = ?", namespace)
+        if row is None:
+            return None
+        number, sequence, head, signature, frontier = row
+        header = self.header(number, sequence)
+        if header is None:
+            raise CorruptionError(f"{namespace}: the head's commit {sequence} is missing")
+        hashes = tuple(frontier[i : i + HASH_BYTES] for i in range(0, len(frontier), HASH_BYTES))
+        return ChainRow(number, namespace, sequence, head, header, signature, hashes)
+
+    def first_chain(self) -> str | None:
+        """The namespace of the chain that was made first, which is the store's own."""
+        namespace: str | None = self._one("SELECT namespace FROM chain WHERE number = 1")
+        return namespace
+
+    def chains(self) -> Iterator[str]:
+        for (namespace,) in self._connection.execute("SELECT namespace FROM chain ORDER BY number"):
+            yield namespace
+
+    def header(self, number: int, sequence: int) -> bytes | None:
+        body: bytes | None = self._one("SELECT body FROM header WHERE row = ?", number << _BITS | sequence)
+        return body
+
+    def headers(self, number: int, *, newest: int, oldest: int) -> Iterator[tuple[int, bytes, bytes]]:
+        """Sequence, id column and bytes, newest first, or oldest first when ``newest`` < ``oldest``."""
+        first, last, order = (oldest, newest, "DESC") if newest >= oldest else (newest, oldest, "ASC")
+        sql = f"SELECT row, id, body FROM header WHERE row BETWEEN ? AND ? ORDER BY row {order}"
+        for row, commit, body in self._connection.execute(sql, (number << _BITS | first, number << _BITS | last)):
+            yield row & _MASK, commit, body
+
+    def signatures(self, number: int) -> dict[int, bytes]:
+        sql = "SELECT row, body FROM signature WHERE row BETWEEN ? AND ?"
+        return {row & _MASK: body for row, body in self._connection.execute(sql, _range(number))}
+
+    def tiles(self, number: int) -> dict[int, bytes]:
+        sql = "SELECT row, root FROM tile WHERE row BETWEEN ? AND ?"
+        return {row & _MASK: root for row, root in self._connection.execute(sql, _range(number))}
+
+    def entry(self, number: int, position: int) -> bytes | None:
+        body: bytes | None = self._one("SELECT body FROM entry WHERE row = ?", number << _BITS | position)
+        return body
+
+    def entries(self, number: int, first: int, last: int) -> Iterator[tuple[int, bytes]]:
+        sql = "SELECT row, body FROM entry WHERE row BETWEEN ? AND ? ORDER BY row"
+        for row, body in self._connection.execute(sql, (number << _BITS | first, number << _BITS | last)):
+            yield row & _MASK, body
+
+    def content(self, number: int, position: int) -> tuple[bytes, bytes] | None:
+        row: tuple[bytes, bytes] | None = self._one(
+            "SELECT salt, body FROM content WHERE row = ?", number << _BITS | position
+        )
+        return row
+
+    def contents(self, number: int, first: int, last: int) -> Iterator[tuple[int, bytes, bytes]]:
+        sql = "SELECT row, salt, body FROM content WHERE row BETWEEN ? AND ? ORDER BY row"
+        bounds = number << _BITS | first, number << _BITS | last
+        for row, salt, body in self._connection.execute(sql, bounds):
+            yield row & _MASK, salt, body
+
+    def node(self, number: int, level: int, index: int) -> bytes | None:
+        children: bytes | None = self._one(
+            "SELECT children FROM node WHERE row = ?", number << _BITS | level << _LEVEL_BITS | index
+        )
+        return children
+
+    def nodes(self, number: int) -> Iterator[tuple[int, int, bytes]]:
+        sql = "SELECT row, children FROM node WHERE row BETWEEN ? AND ?"
+        for row, children in self._connection.execute(sql, _range(number)):
+            local = row & _MASK
+            yield local >> _LEVEL_BITS, local & ((1 << _LEVEL_BITS) - 1), children
+
+    def known(self, number: int, position: int) -> Known | None:
+        row = self._one(f"SELECT {_KNOWN} FROM record WHERE row = ?", number << _BITS | position)
+        return None if row is None else _known(row)
+
+    def knowns(self, number: int, first: int, last: int) -> Iterator[Known]:
+        sql = f"SELECT {_KNOWN} FROM record WHERE row BETWEEN ? AND ? ORDER BY row"
+        for row in self._connection.execute(sql, (number << _BITS | first, number << _BITS | last)):
+            yield _known(row)
+
+    def versions(self, memory: str) -> list[tuple[int, int, int]]:
+        sql = "SELECT row, version FROM record WHERE memory = ? ORDER BY version"
+        return [(row >> _BITS, row & _MASK, version) for row, version in self._connection.execute(sql, (memory,))]
+
+    def digests(self, digest: bytes) -> list[tuple[int, int]]:
+        sql = "SELECT row FROM record WHERE prefix = ? AND digest = ?"
+        return [(row >> _BITS, row & _MASK) for row in self._column(sql, _prefix(digest), digest)]
+
+    def holder(self, number: int, key: str) -> int | None:
+        """The newest version of the memory that holds a key; contested and held versions hold none."""
+        sql = (
+            "SELECT max(row) FROM record WHERE key = ? AND row BETWEEN ? AND ? "
+            f"AND NOT (version = 1 AND ending IN ({Ending.CONTESTED:d}, {Ending.HELD:d}))"
+        )
+        row = self._one(sql, key, *_range(number))
+        return None if row is None else row & _MASK
+
+    def resting_on(self, number: int, position: int) -> list[int]:
+        sql = "SELECT row FROM link WHERE source = ? ORDER BY row"
+        return [row & _MASK for row in self._column(sql, number << _BITS | position)]
+
+    def covering(self, number: int, position: int) -> list[int]:
+        sql = "SELECT row FROM link WHERE source = ? AND covers = 1 ORDER BY row"
+        return [row & _MASK for row in self._column(sql, number << _BITS | position)]
+
+    def covered(self, number: int, positions: Sequence[int]) -> set[int]:
+        """Which of the positions a standing summary covers."""
+        sql = "SELECT 1 FROM link JOIN record USING(row) WHERE source = ? AND covers = 1 AND ending = 0 LIMIT 1"
+        return {p for p in positions if self._one(sql, number << _BITS | p) is not None}
+
+    def links(self, number: int) -> Iterator[tuple[int, int, bool]]:
+        sql = "SELECT source, row, covers FROM link WHERE source BETWEEN ? AND ?"
+        for source, row, covers in self._connection.execute(sql, _range(number)):
+            yield source & _MASK, row & _MASK, bool(covers)
+
+    def lookup(self, number: int, noun: str, value: str) -> list[Listed]:
+        sql = (
+            "SELECT position, sequence, ended_by, ending FROM catalog "
+            "WHERE number = ? AND noun = ? AND value = ? ORDER BY position"
+        )
+        return [Listed(noun, value, *row) for row in self._connection.execute(sql, (number, noun, value))]
+
+    def catalog(self, number: int, noun: str | None = None) -> Iterator[Listed]:
+        sql = "SELECT noun, value, position, sequence, ended_by, ending FROM catalog WHERE number = ?"
+        bound: tuple[Any, ...] = (number,)
+        if noun is not None:
+            sql, bound = sql + " AND noun = ?", (number, noun)
+        for row in self._connection.execute(sql, bound):
+            yield Listed(*row)
+
+    def catalog_size(self, number: int) -> int:
+        """How many entries the catalog lists; the second ways to find one do not count."""
+        sql = "SELECT count(*) FROM catalog WHERE number = ? AND noun NOT IN ('scoped', 'named')"
+        size: int = self._one(sql, number)
+        return size
+
+    def idempotent(self, number: int, key: bytes) -> int | None:
+        sequence: int | None = self._one("SELECT sequence FROM idempotency WHERE key = ? AND number = ?", key, number)
+        return sequence
+
+    def idempotencies(self, number: int) -> Iterator[tuple[bytes, int]]:
+        yield from self._connection.execute("SELECT key, sequence FROM idempotency WHERE number = ?", (number,))
+
+    def tally(self, number: int) -> Tally:
+        bounds = _range(number)
+        records, current, open_tasks = self._one(
+            "SELECT count(*), total(ending = 0), total(ending = 0 AND status = 'open' AND trust >= 2) "
+            "FROM record WHERE row BETWEEN ? AND ?",
+            *bounds,
+        )
+        counts = [
+            self._one(f"SELECT count(*) FROM {table} WHERE row BETWEEN ? AND ?", *bounds)
+            for table in ("entry", "content", "words")
+        ]
+        return Tally(counts[0], records, counts[1], int(current), int(open_tasks), counts[2])
+
+    def tasks(self, number: int, floor: int, limit: int) -> list[int]:
+        sql = (
+            "SELECT row FROM record WHERE status = 'open' AND ending = 0 AND row BETWEEN ? AND ? "
+            "AND trust >= ? ORDER BY row LIMIT ?"
+        )
+        return [row & _MASK for row in self._column(sql, *_range(number), floor, limit)]
+
+    def open_size(self, number: int, floor: int) -> tuple[int, int]:
+        sql = (
+            "SELECT count(*), ifnull(sum(text_bytes), 0) FROM record WHERE status = 'open' AND ending = 0 "
+            "AND row BETWEEN ? AND ? AND trust >= ?"
+        )
+        size: tuple[int, int] = self._one(sql, *_range(number), floor)
+        return size
+
+    def recent(self, number: int, *, before: int | None, limit: int, every: bool) -> list[int]:
+        """Positions of records, newest first: those that stand, or all with ``every``."""
+        first, last = _range(number)
+        if before is not None:
+            last = (number << _BITS | before) - 1
+        standing = "" if every else "AND ending = 0 "
+        sql = f"SELECT row FROM record WHERE row BETWEEN ? AND ? {standing}ORDER BY row DESC LIMIT ?"
+        return [row & _MASK for row in self._column(sql, first, last, limit)]
+
+    def candidate(self, number: int, position: int) -> Candidate | None:
+        """The columns of a record that stands; None for one that has ended."""
+        row = self._one(
+            "SELECT kind, trust, text_bytes, expires FROM record WHERE row = ? AND ending = 0",
+            number << _BITS | position,
+        )
+        return None if row is None else Candidate(position, *row)
+
+    def corpus(self, number: int) -> Corpus:
+        row = self._one("SELECT through, documents, length FROM corpus WHERE number = ?", number)
+        return Corpus(0, 0, 0) if row is None else Corpus(*row)
+
+    def holding(self, number: int, words: Sequence[str]) -> dict[str, int]:
+        sql = "SELECT holding FROM frequency WHERE number = ? AND word = ?"
+        return {word: self._one(sql, number, word) or 0 for word in words}
+
+    def postings(self, number: int, word: str, limit: int) -> list[int]:
+        """Folded positions that hold a word (in the form of the index), newest first."""
+        sql = "SELECT rowid FROM postings WHERE postings MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC LIMIT ?"
+        return [row & _MASK for row in self._column(sql, f'"{word}"', *_range(number), limit)]
+
+    def word_rows(self, number: int, first: int, last: int) -> Iterator[WordRow]:
+        sql = "SELECT row, length, words FROM words WHERE row BETWEEN ? AND ? ORDER BY row"
+        bounds = number << _BITS | first, number << _BITS | last
+        for row, length, words in self._connection.execute(sql, bounds):
+            yield WordRow(row & _MASK, length, words)
+
+    def frequencies(self, number: int) -> dict[str, int]:
+        return dict(self._connection.execute("SELECT word, holding FROM frequency WHERE number = ?", (number,)))
+
+    def posted(self) -> dict[str, int]:
+        """How many records of the whole store hold each word, as the full-text index itself counts."""
+        execute = self._connection.execute
+        execute("CREATE VIRTUAL TABLE IF NOT EXISTS temp.vocabulary USING fts5vocab(main, postings, row)")
+        return dict(execute("SELECT term, doc FROM temp.vocabulary"))
+
+    def sound(self) -> list[str]:
+        """What SQLite's own check finds wrong with the file."""
+        rows = [row[0] for row in self._connection.execute("PRAGMA integrity_check")]
+        return [] if rows == ["ok"] else rows
+
+    def word_row(self, number: int, position: int) -> WordRow | None:
+        row = self._one("SELECT length, words FROM words WHERE row = ?", number << _BITS | position)
+        return None if row is None else WordRow(position, *row)
+
+
+class SqliteWriter(SqliteReader):
+    """A reader inside the one write transaction, that appends."""
+
+    __slots__ = ("appended",)
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        super().__init__(connection)
+        self.appended: list[tuple[int, bytes]] = []
+
+    def append(self, step: Step) -> int:
+        """Store one commit and all that it changes; returns the chain's number."""
+        execute = self._connection.execute
+        commit = step.commit
+        sequence = commit.header.sequence
+        frontier = b"".join(commit.frontier)
+        number = step.number
+        if number is None:
+            execute(
+                "INSERT INTO chain(namespace, sequence, head, signature, frontier) VALUES(?, ?, ?, ?, ?)",
+                (commit.header.namespace, sequence, commit.id, commit.signature, frontier),
+            )
+            number = self._connection.last_insert_rowid()
+        else:
+            execute(
+                "UPDATE chain SET sequence = ?, head = ?, signature = ?, frontier = ? WHERE number = ?",
+                (sequence, commit.id, commit.signature, frontier, number),
+            )
+        base = number << _BITS
+        execute("INSERT INTO header(row, id, body) VALUES(?, ?, ?)", (base | sequence, commit.id, commit.data))
+        if sequence % SIGNATURE_EVERY == 0:
+            execute("INSERT INTO signature(row, body) VALUES(?, ?)", (base | sequence, commit.signature))
+        if commit.tile is not None:
+            execute("INSERT INTO tile(row, root) VALUES(?, ?)", (base | sequence // FOLD_EVERY, commit.tile))
+        for position, admitted in enumerate(step.admitted, step.first):
+            execute("INSERT INTO entry(row, body) VALUES(?, ?)", (base | position, admitted.data))
+            if admitted.content_data is not None:
+                execute(
+                    "INSERT INTO content(row, salt, body) VALUES(?, ?, ?)",
+                    (base | position, admitted.salt, admitted.content_data),
+                )
+        for change in step.changes:
+            self._derive(number, change, sequence)
+        for position, (by, ending) in step.ended.items():
+            execute("UPDATE record SET ended_by = ?, ending = ? WHERE row = ?", (by, ending, base | position))
+            if ending == Ending.REVOKED:
+                execute(
+                    "UPDATE catalog SET ended_by = ?, ending = ? WHERE number = ? AND position = ?",
+                    (by, ending, number, position),
+                )
+        for (level, index), children in step.nodes.items():
+            execute(
+                "INSERT OR REPLACE INTO node(row, children) VALUES(?, ?)",
+                (base | level << _LEVEL_BITS | index, children),
+            )
+        for row in step.words:
+            self._index(base, row)
+        if commit.header.idempotency is not None:
+            execute(
+                "INSERT INTO idempotency(key, number, sequence) VALUES(?, ?, ?)",
+                (commit.header.idempotency.key, number, sequence),
+            )
+        self._fold(number, step.first, step.first + len(step.admitted))
+        self.appended.append((base | sequence, commit.id))
+        return number
+
+    def _derive(self, number: int, change: Change, sequence: int) -> None:
+        execute = self._connection.execute
+        base = number << _BITS
+        known = change.added
+        row = base | change.position
+        if known is not None:
+            execute(
+                f"INSERT INTO record({_KNOWN}, prefix) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    row,
+                    known.sequence,
+                    known.digest,
+                    known.memory,
+                    known.version,
+                    known.kind.value,
+                    known.status.value,
+                    known.trust.value,
+                    known.text_bytes,
+                    known.body,
+                    known.depth,
+                    known.key,
+                    known.expires,
+                    known.ended_by,
+                    known.ending.value,
+                    _prefix(known.digest),
+                ),
+            )
+        for source in change.sources:
+            execute(
+                "INSERT INTO link(source, row, covers) VALUES(?, ?, ?)",
+                (base | source, row, source in change.covers),
+            )
+        for noun, value in change.lookups:
+            execute(
+                "INSERT INTO catalog(number, noun, value, position, sequence, ended_by, ending) "
+                "VALUES(?, ?, ?, ?, ?, 0, 0)",
+                (number, noun, value, change.position, sequence),
+            )
+
+    def _index(self, base: int, row: WordRow) -> None:
+        self._connection.execute(
+            "INSERT INTO words(row, length, words) VALUES(?, ?, ?)",
+            (base | row.position, row.length, row.words),
+        )
+
+    def _fold(self, number: int, before: int, after: int) -> None:
+        """Move the newest words into the index when a multiple of 256 positions has been passed."""
+        if before // FOLD_EVERY == after // FOLD_EVERY:
+            return
+        through = after // FOLD_EVERY * FOLD_EVERY
+        corpus = self.corpus(number)
+        base = number << _BITS
+        bounds = base | corpus.through, base | through - 1
+        execute = self._connection.execute
+        execute(
+            "INSERT INTO postings(rowid, words) SELECT row, words FROM words WHERE row BETWEEN ? AND ?",
+            bounds,
+        )
+        holding: Counter[str] = Counter()
+        documents = length = 0
+        for words, count in execute("SELECT words, length FROM words WHERE row BETWEEN ? AND ?", bounds):
+            holding.update(set(words.split()))
+            documents += 1
+            length += count
+        self._connection.executemany(
+            "INSERT INTO frequency(number, word, holding) VALUES(?, ?, ?) "
+            "ON CONFLICT DO UPDATE SET holding = holding + excluded.holding",
+            ((number, word, count) for word, count in sorted(holding.items())),
+        )
+        execute(
+            "INSERT OR REPLACE INTO corpus(number, through, documents, length) VALUES(?, ?, ?, ?)",
+            (number, through, corpus.documents + documents, corpus.length + length),
+        )
+
+    def clear_derived(self, number: int) -> None:
+        """Drop all derived rows of a chain; its canonical rows stay."""
+        execute = self._connection.execute
+        bounds = _range(number)
+        execute("DELETE FROM postings WHERE rowid BETWEEN ? AND ?", bounds)
+        for table in ("record", "node", "words"):
+            execute(f"DELETE FROM {table} WHERE row BETWEEN ? AND ?", bounds)
+        execute("DELETE FROM link WHERE source BETWEEN ? AND ?", bounds)
+        for table in ("catalog", "idempotency", "frequency", "corpus"):
+            execute(f"DELETE FROM {table} WHERE number = ?", (number,))
+
+    def restore_derived(self, number: int, derived: Derived) -> None:
+        """Write the derived rows of a replayed chain."""
+        execute = self._connection.execute
+        base = number << _BITS
+        for sequence, change, row in derived.changes:
+            self._derive(number, change, sequence)
+            if row is not None:
+                self._index(base, row)
+        for position, (by, ending) in derived.ended:
+            execute("UPDATE record SET ended_by = ?, ending = ? WHERE row = ?", (by, ending, base | position))
+            if ending == Ending.REVOKED:
+                execute(
+                    "UPDATE catalog SET ended_by = ?, ending = ? WHERE number = ? AND position = ?",
+                    (by, ending, number, position),
+                )
+        for level, index, children in derived.nodes:
+            execute(
+                "INSERT INTO node(row, children) VALUES(?, ?)",
+                (base | level << _LEVEL_BITS | index, children),
+            )
+        for key, sequence in derived.idempotencies:
+            execute("INSERT INTO idempotency(key, number, sequence) VALUES(?, ?, ?)", (key, number, sequence))
+        self._fold(number, 0, derived.entries())
+
+
+def _range(number: int) -> tuple[int, int]:
+    return number << _BITS, number << _BITS | _MASK
+
+
+class SqliteStore:
+    """The store of one file. Its connection is shared by threads, one block at a time; a forked child is refused."""
+
+    def __init__(self, path: Path, *, create: bool = False) -> None:
+        """Open a store; with ``create`` make it first, in a directory of its own mode 0700.
+
+        Raises UnavailableError when there is no such file, FormatError for a foreign file and a newer format,
+        CorruptionError when the schema is not the expected one.
+        """
+        if _sqlite_version() < LEAST_SQLITE:
+            raise FormatError(f"SQLite {apsw.sqlite_lib_version()} is older than 3.51.3")
+        self.path: Final = Path(os.path.realpath(path))
+        self._lock = threading.RLock()
+        self._pid = os.getpid()
+        if create and not self.path.exists():
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # Made before SQLite opens it, so that the file and its WAL are private from the first byte.
+            with suppress(FileExistsError):
+                os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        self._identity = self._stat()
+        self._connection = self._connect()
+
+    def _stat(self) -> tuple[int, int]:
+        """Device and inode, by the name alone: a descriptor on the file would drop SQLite's locks when closed."""
+        try:
+            found = self.path.stat()
+        except FileNotFoundError:
+            raise UnavailableError(f"no store at {self.path}", hint="run: ledgerstone init") from None
+        if not stat.S_ISREG(found.st_mode):
+            raise FormatError(f"{self.path} is not a file")
+        if found.st_nlink != 1:
+            raise FormatError(
+                f"{self.path} has {found.st_nlink} hard links; SQLite's locks hold for one name only",
+                hint="remove the other links, or restore a backup to a file of its own",
+            )
+        return found.st_dev, found.st_ino
+
+    def _connect(self) -> apsw.Connection:
+        with _translated():
+            connection = apsw.Connection(str(self.path), flags=apsw.SQLITE_OPEN_READWRITE)
+            try:
+                self._configure(connection)
+            except BaseException:
+                connection.close()
+                raise
+        return connection
+
+    def _configure(self, connection: apsw.Connection) -> None:
+        connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+        for option, value in (
+            (apsw.SQLITE_DBCONFIG_DEFENSIVE, 1),
+            (apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0),
+            (apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0),
+            (apsw.SQLITE_DBCONFIG_ENABLE_VIEW, 0),
+            (apsw.SQLITE_DBCONFIG_DQS_DDL, 0),
+            (apsw.SQLITE_DBCONFIG_DQS_DML, 0),
+        ):
+            connection.config(option, value)
+        execute = connection.execute
+        empty = execute("SELECT count(*) FROM sqlite_schema").get == 0
+        application = execute("PRAGMA application_id").get
+        version = execute("PRAGMA user_version").get
+        if not empty and application != schema.APPLICATION_ID:
+            raise FormatError(f"{self.path} is another program's database")
+        if version > schema.current():
+            raise FormatError(
+                f"{self.path} has schema {version}; this program knows {schema.current()} and older",
+                hint="install a newer ledgerstone",
+            )
+        if execute("PRAGMA journal_mode = WAL").get != "wal":
+            raise UnavailableError(f"{self.path}: the file system does not carry write-ahead logging")
+        execute("PRAGMA synchronous = FULL; PRAGMA secure_delete = ON; PRAGMA temp_store = MEMORY")
+        execute("PRAGMA cache_size = -16384")
+        if version < schema.current():
+            if not empty:
+                self._backup(connection, version)
+            self._migrate(connection)
+        schema.check(connection)
+
+    def _backup(self, connection: apsw.Connection, version: int) -> None:
+        """A copy of the file as it is, beside it, before a migration."""
+        copy = self.path.with_name(f"{self.path.name}.schema-{version}.backup")
+        if not copy.exists():
+            connection.execute("VACUUM INTO ?", (str(copy),))
+            copy.chmod(0o600)
+
+    def _migrate(self, connection: apsw.Connection) -> None:
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            # Read again under the lock: another process may have been first.
+            schema.migrate(connection, connection.execute("PRAGMA user_version").get)
+            connection.execute(f"PRAGMA application_id = {schema.APPLICATION_ID}")
+            connection.execute("COMMIT")
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+
+    @contextmanager
+    def read(self) -> Iterator[SqliteReader]:
+        """One consistent snapshot for the length of the block."""
+        with self._lock, _translated():
+            self._usable()
+            self._connection.execute("BEGIN")
+            try:
+                yield SqliteReader(self._connection)
+            finally:
+                self._rollback()
+
+    @contextmanager
+    def write(self) -> Iterator[SqliteWriter]:
+        """One transaction; at the end of the block it is committed durably, or everything is rolled back.
+
+        Raises UnavailableError when nothing was committed, UnknownOutcomeError when that cannot be told.
+        """
+        with self._lock, _translated():
+            self._usable()
+            self._connection.execute("BEGIN IMMEDIATE")
+            writer = SqliteWriter(self._connection)
+            try:
+                yield writer
+                self._usable()
+            except BaseException:
+                self._rollback()
+                raise
+            try:
+                self._connection.execute("COMMIT")
+            except apsw.Error as error:
+                self._settle(writer.appended, error)
+
+    def _settle(self, appended: list[tuple[int, bytes]], error: apsw.Error) -> None:
+        """A COMMIT failed: look on a fresh connection whether it took place all the same.
+
+        The look is followed by a write of its own, so that what is found absent cannot come back: frames that a
+        failed sync left in the WAL are written over before anybody could recover them.
+        """
+        with suppress(apsw.Error):
+            self._connection.close()
+        try:
+            self._connection = self._connect()
+            execute = self._connection.execute
+            execute("BEGIN IMMEDIATE")
+            found = [execute("SELECT id FROM header WHERE row = ?", (row,)).get == commit for row, commit in appended]
+            execute(
+                "INSERT INTO setting(name, value) VALUES('settled', 1) "
+                "ON CONFLICT DO UPDATE SET value = CAST(value AS INTEGER) + 1"
+            )
+            execute("COMMIT")
+        except (apsw.Error, UnavailableError) as second:
+            raise UnknownOutcomeError(f"the commit failed ({error}) and its fate is unknown ({second})") from error
+        if not all(found):
+            raise UnavailableError(
+                f"not committed: {error}", hint="nothing was changed; try again with the same idempotency key"
+            ) from error
+
+    def _rollback(self) -> None:
+        if self._connection.in_transaction:
+            with suppress(apsw.Error):
+                self._connection.execute("ROLLBACK")
+
+    def _usable(self) -> None:
+        if os.getpid() != self._pid:
+            raise UnavailableError("this store was opened before a fork", hint="open it again in the child process")
+        if self._stat() != self._identity:
+            raise UnavailableError(
+                f"{self.path} was replaced while it was open",
+                hint="open the store again; nothing was written",
+            )
+
+    def close(self) -> None:
+        """Give the file back; a closed store serves no more. In a forked child nothing is touched."""
+        if os.getpid() == self._pid:
+            with self._lock:
+                self._connection.close()
+
+
+def _sqlite_version() -> tuple[int, ...]:
+    return tuple(int(part) for part in apsw.sqlite_lib_version().split("."))

@@ -1,0 +1,293 @@
+"""Stream a store through replay: what history proves, and whether every derived row says the same."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from ledgerstone.core import chain, state
+from ledgerstone.core.entries import Content
+from ledgerstone.core.facts import Change
+from ledgerstone.core.signing import Keyring
+from ledgerstone.core.values import Ending, Finding, Report
+from ledgerstone.core.verify import Authorities, Replay, Replayed, check_signature
+from ledgerstone.errors import CorruptionError
+from ledgerstone.store.protocol import FOLD_EVERY, ChainRow, Derived, Reader, WordRow, Writer
+from ledgerstone.writing import word_row
+
+LAST = (1 << 40) - 1
+BLOCK = 256
+
+
+def verify(reader: Reader, keyring: Keyring) -> Report:
+    """Every fault of a store: bytes, links, signatures, rules, derived rows, the file itself."""
+    findings: list[Finding] = [Finding("file", "", None, line) for line in reader.sound()]
+    heads: dict[str, tuple[int, bytes]] = {}
+    commits = records = 0
+    posted: Counter[str] = Counter()
+    authorities = Authorities()
+    names = list(reader.chains())
+    for index, namespace in enumerate(names):
+        replay, row = _replayed(reader, namespace, authorities, store=index == 0)
+        check = _Derivation(reader, replay, row.number)
+        for sequence, one in _commits(reader, replay, row, keyring):
+            check.entry(sequence, one)
+        check.finish(posted)
+        findings += replay.findings
+        if replay.head is not None:
+            heads[namespace] = replay.head.sequence, replay.head.id
+            commits += replay.head.sequence + 1
+        records += replay.size
+    findings += [
+        Finding("namespace", namespace, None, "the store chain made it, but its chain is missing")
+        for namespace in authorities.made
+        if namespace not in heads
+    ]
+    if reader.posted() != posted:
+        findings.append(Finding("index", "", None, "the word index does not hold the words of the records"))
+    return Report(findings=tuple(findings), namespaces=len(names), commits=commits, entries=records, heads=heads)
+
+
+def _replayed(reader: Reader, namespace: str, authorities: Authorities, *, store: bool) -> tuple[Replay, ChainRow]:
+    replay = Replay(namespace, authorities, store=store)
+    row = reader.chain(namespace)
+    if row is None:  # pragma: no cover - chains() has just listed it
+        raise CorruptionError(f"{namespace}: the chain is missing")
+    return replay, row
+
+
+def _commits(reader: Reader, replay: Replay, row: ChainRow, keyring: Keyring) -> Iterator[tuple[int, Replayed]]:
+    """Replay a chain block by block, with its signatures, up to its head row."""
+    number = row.number
+    signatures = reader.signatures(number)
+    tiles = reader.tiles(number)
+    bodies = reader.entries(number, 0, LAST)
+    contents = reader.contents(number, 0, LAST)
+    pending = next(contents, None)
+    last = -1
+    for sequence, stored, data in reader.headers(number, newest=0, oldest=LAST):
+        if sequence != last + 1:
+            replay.find("chain", sequence, f"commits {last + 1} to {sequence - 1} are missing")
+        last = sequence
+        count = _entry_count(data)
+        taken = []
+        for _ in range(count):
+            found = next(bodies, None)
+            if found is None:
+                break
+            taken.append(found)
+        if [position for position, _ in taken] != list(range(replay.size, replay.size + count)):
+            replay.find("entries", sequence, "an entry is missing or out of place")
+        upto = replay.size + len(taken)
+        own: dict[int, tuple[bytes, bytes]] = {}
+        while pending is not None and pending[0] < upto:
+            own[pending[0]] = pending[1], pending[2]
+            pending = next(contents, None)
+        for one in replay.commit(sequence, data, [body for _, body in taken], own):
+            yield sequence, one
+        head = replay.head
+        if head is None:
+            continue
+        if stored != head.id:
+            replay.find("chain", sequence, "its id column is not the hash of its bytes")
+        if sequence % chain.SIGNATURE_EVERY == 0:
+            signature = signatures.pop(sequence, None)
+            if signature is None:
+                replay.find("signature", sequence, "its kept signature is missing")
+            else:
+                check_signature(replay, keyring, sequence, head.id, signature, head.header.signer)
+    _finish_chain(replay, row, keyring, signatures, tiles)
+    if next(bodies, None) is not None:
+        replay.find("entries", None, "there are entries that no commit lists")
+    if pending is not None:
+        replay.find("content", None, "there are contents that no entry commits to")
+
+
+def _finish_chain(
+    replay: Replay, row: ChainRow, keyring: Keyring, signatures: dict[int, bytes], tiles: dict[int, bytes]
+) -> None:
+    head = replay.head
+    if head is None or (row.sequence, row.commit, row.frontier) != (head.sequence, head.id, head.frontier):
+        replay.find("head", row.sequence, "the head row is not the newest commit of the chain")
+        return
+    check_signature(replay, keyring, head.sequence, head.id, row.signature, head.header.signer)
+    if signatures:
+        replay.find("signature", min(signatures), "a signature is kept that belongs to no commit")
+    if tiles != replay.tiles:
+        replay.find("tile", None, "the kept roots of 256 commits are not those of the chain")
+
+
+def _entry_count(data: bytes) -> int:
+    try:
+        return len(chain.read(data)[1].entries)
+    except CorruptionError:
+        return 0
+
+
+class _Derivation:
+    """Compares the derived rows of one chain with what replay derives."""
+
+    __slots__ = ("_catalog", "_links", "_number", "_reader", "_replay", "_rows", "_texts", "_words")
+
+    def __init__(self, reader: Reader, replay: Replay, number: int) -> None:
+        self._reader = reader
+        self._replay = replay
+        self._number = number
+        self._rows = reader.word_rows(number, 0, LAST)
+        self._texts: dict[int, Content] = {}
+        self._catalog: dict[tuple[str, str, int], int] = {}
+        self._links: set[tuple[int, int, bool]] = set()
+        self._words: Counter[str] = Counter()
+
+    def entry(self, sequence: int, one: Replayed) -> None:
+        """Compare the word row of one entry; remember the rest for the end."""
+        change = one.change
+        for noun, value in change.lookups:
+            self._catalog[noun, value, change.position] = sequence
+        for source in change.sources:
+            self._links.add((source, change.position, source in change.covers))
+        row = derived_words(change, one.content, self._texts)
+        if row is None:
+            return
+        if next(self._rows, None) != row:
+            self._replay.find("words", sequence, f"the words of entry {change.position} are not those of its text")
+            self._rows = self._reader.word_rows(self._number, change.position + 1, LAST)
+        if change.position < _folded(self._replay):
+            pass
+
+    def finish(self, posted: Counter[str]) -> None:
+        """Compare everything else that is derived."""
+        replay, reader, number = self._replay, self._reader, self._number
+        if next(self._rows, None) is not None:
+            replay.find("words", None, "there are words of no record")
+        known = iter(sorted(replay.folded.known.items()))
+        for row in reader.knowns(number, 0, LAST):
+            position, expected = next(known, (None, None))
+            if position != row.position:
+                replay.find("record", None, f"record rows are missing or too many near entry {row.position}")
+                break
+            if row != expected:
+                replay.find("record", row.sequence, f"the row of entry {row.position} is not what history says")
+        else:
+            if next(known, None) is not None:
+                replay.find("record", None, "record rows are missing at the end")
+        if set(reader.links(number)) != self._links:
+            replay.find("link", None, "the links are not those that the entries name")
+        catalog = {
+            (noun, value, position): (sequence, *replay.ended.get(position, (0, 0)))
+            for (noun, value, position), sequence in self._catalog.items()
+        }
+        found = {
+            (row.noun, row.value, row.position): (row.sequence, row.ended_by, row.ending)
+            for row in reader.catalog(number)
+        }
+        expected_catalog = {
+            key: value if value[2] == Ending.REVOKED else (value[0], 0, 0) for key, value in catalog.items()
+        }
+        if found != expected_catalog:
+            differing = {key[0] for key in found.keys() ^ expected_catalog.keys()} | {
+                key[0] for key in found.keys() & expected_catalog.keys() if found[key] != expected_catalog[key]
+            }
+            replay.find("catalog", None, f"rows of the catalog are not what history says: {sorted(differing)}")
+        if dict(reader.idempotencies(number)) != replay.idempotencies:
+            replay.find("idempotency", None, "the idempotency keys are not those of the commits")
+        self._state()
+        self._index(posted)
+
+    def _state(self) -> None:
+        """The state tree, built from replay at once, against the signed root and every stored node."""
+        replay = self._replay
+        stored = {(level, index): children for level, index, children in self._reader.nodes(self._number)}
+        wrong: list[tuple[int, int]] = []
+
+        def compare(level: int, index: int, children: bytes) -> None:
+            if stored.pop((level, index), None) != children:
+                wrong.append((level, index))
+
+        root = state.build(replay.leaves(), compare)
+        if replay.head is not None and root != replay.head.header.state:
+            replay.find("state", replay.head.sequence, "the head does not sign for the state that history leads to")
+        if wrong or stored:
+            replay.find("state", None, f"{len(wrong) + len(stored)} nodes of the state tree are not what history says")
+
+    def _index(self, posted: Counter[str]) -> None:
+        replay = self._replay
+        through = replay.size // FOLD_EVERY * FOLD_EVERY
+        words: Counter[str] = Counter()
+        documents = length = 0
+        for row in self._reader.word_rows(self._number, 0, through - 1) if through else ():
+            words.update(set(row.words.split()))
+            documents += 1
+            length += row.length
+        posted.update(words)
+        if self._reader.frequencies(self._number) != words:
+            replay.find("index", None, "the word frequencies are not those of the records")
+        if self._reader.corpus(self._number) != (through, documents, length):
+            replay.find("index", None, "the totals of the word index are not those of the records")
+
+
+def _folded(replay: Replay) -> int:
+    return replay.size // FOLD_EVERY * FOLD_EVERY
+
+
+def derived_words(change: Change, content: Content | None, texts: dict[int, Content]) -> WordRow | None:
+    """The word row of one replayed entry; ``texts`` keeps the contents of open tasks, which closing needs."""
+    known = change.added
+    if known is None:
+        return None
+    if known.open_task and content is not None:
+        texts[change.position] = content
+    if not change.indexed:
+        return None
+    text = texts.get(known.body) if known.body != change.position else content
+    return None if text is None else word_row(change.position, text)
+
+
+def rebuild(writer: Writer, keyring: Keyring) -> Report:
+    """Write every derived row anew from history; CorruptionError, and nothing changed, when history is damaged."""
+    heads: dict[str, tuple[int, bytes]] = {}
+    commits = entries = 0
+    authorities = Authorities()
+    names = list(writer.chains())
+    for index, namespace in enumerate(names):
+        replay, row = _replayed(writer, namespace, authorities, store=index == 0)
+        writer.clear_derived(row.number)
+        writer.restore_derived(row.number, _derive(writer, replay, row, keyring))
+        if replay.findings or replay.head is None:
+            first = replay.findings[0] if replay.findings else None
+            raise CorruptionError(
+                f"{namespace}: canonical history is damaged: {first.message if first else 'it is empty'}",
+                hint="nothing was changed; restore a backup; ledgerstone verify lists every fault",
+            )
+        heads[namespace] = replay.head.sequence, replay.head.id
+        commits += replay.head.sequence + 1
+        entries += replay.size
+    return Report(findings=(), namespaces=len(names), commits=commits, entries=entries, heads=heads)
+
+
+def _derive(reader: Reader, replay: Replay, row: ChainRow, keyring: Keyring) -> Derived:
+    texts: dict[int, Content] = {}
+
+    def changes() -> Iterator[tuple[int, Change, WordRow | None]]:
+        for sequence, one in _commits(reader, replay, row, keyring):
+            yield sequence, one.change, derived_words(one.change, one.content, texts)
+        if replay.findings:
+            raise CorruptionError(
+                f"{replay.namespace}: canonical history is damaged: {replay.findings[0].message}",
+                hint="nothing was changed; restore a backup; ledgerstone verify lists every fault",
+            )
+
+    def nodes() -> Iterator[tuple[int, int, bytes]]:
+        built: list[tuple[int, int, bytes]] = []
+        root = state.build(replay.leaves(), lambda level, index, children: built.append((level, index, children)))
+        if replay.head is None or root != replay.head.header.state:
+            raise CorruptionError(f"{replay.namespace}: the head does not sign for the state that history leads to")
+        yield from built
+
+    def ended() -> Iterator[tuple[int, tuple[int, int]]]:
+        yield from replay.ended.items()
+
+    def idempotencies() -> Iterator[tuple[bytes, int]]:
+        yield from replay.idempotencies.items()
+
+    return Derived(changes(), ended(), nodes(), idempotencies(), lambda: replay.size)

@@ -1,0 +1,147 @@
+"""One commit in the making: what the rules admit is folded in, then sealed, signed and appended."""
+
+from __future__ import annotations
+
+from ledgerstone.core import chain, entries, signing, state
+from ledgerstone.core.entries import Content, Counts, Idempotency, Stamp, StorePoint
+from ledgerstone.core.facts import Change
+from ledgerstone.core.projection import NO_COUNTS, Folded, counted, project, searchable
+from ledgerstone.core.rules import Admitted
+from ledgerstone.core.values import Ending, Limits
+from ledgerstone.core.words import index_words, postings
+from ledgerstone.errors import CorruptionError
+from ledgerstone.reading import Chain, Reading
+from ledgerstone.store.protocol import Step, WordRow, Writer
+
+
+def word_row(position: int, content: Content) -> WordRow:
+    """A record's words as the index holds them."""
+    words = index_words(searchable(content))
+    return WordRow(position, len(words), postings(words))
+
+
+class Batch:
+    """The next commit of a chain, or the first when ``where`` is None; ``facts`` is the past with it in."""
+
+    __slots__ = (
+        "_admitted",
+        "_changes",
+        "_ended",
+        "_limits",
+        "_namespace",
+        "_reading",
+        "_stamp",
+        "_words",
+        "counts",
+        "facts",
+        "first",
+        "sequence",
+        "where",
+    )
+
+    def __init__(self, reading: Reading, where: Chain | None, *, namespace: str, stamp: Stamp, limits: Limits) -> None:
+        self.where = where
+        self.first = 0 if where is None else where.head.counts.entries
+        self.sequence = 0 if where is None else where.head.sequence + 1
+        self.counts: Counts = NO_COUNTS if where is None else where.head.counts
+        self.facts = Folded(None if where is None else reading.facts(where))
+        self._reading = reading
+        self._namespace = namespace
+        self._stamp = stamp
+        self._limits = limits
+        self._admitted: list[Admitted] = []
+        self._changes: list[Change] = []
+        self._ended: dict[int, tuple[int, int]] = {}
+        self._words: list[WordRow] = []
+
+    def add(self, admitted: Admitted, *, text_of: Content | None = None) -> Change:
+        """Take an admitted entry in; ``text_of`` is the content that a closed task goes on with."""
+        position = self.first + len(self._admitted)
+        change = project(
+            admitted.entry,
+            admitted.content,
+            position=position,
+            sequence=self.sequence,
+            digest=admitted.digest,
+            facts=self.facts,
+        )
+        before = self.facts.apply(change, admitted.digest, self.sequence)
+        self.counts = counted(self.counts, change, before)
+        self._admitted.append(admitted)
+        self._changes.append(change)
+        for ended, ending in change.ended:
+            self._ended[ended] = self.sequence, ending.value
+        content = text_of if text_of is not None else admitted.content
+        if change.indexed and content is not None:
+            self._words.append(word_row(position, content))
+        return change
+
+    def append(
+        self,
+        writer: Writer,
+        keyring: signing.Keyring,
+        *,
+        store: StorePoint | None,
+        idempotency: Idempotency | None = None,
+    ) -> Chain:
+        """Seal the commit over the new state and append it; the chain with its new head."""
+        stamp_digest = entries.stamp_digest(self._stamp)
+        leaves = {position: self._old_leaf(position) for position in self._ended if position < self.first}
+        for position, (admitted, change) in enumerate(zip(self._admitted, self._changes, strict=True), self.first):
+            by, ending = self._ended.get(position, (self.sequence if change.born else 0, change.born.value))
+            leaves[position] = state.leaf(
+                admitted.digest, stamp_digest, sequence=self.sequence, ended_by=by, reason=ending
+            )
+        where = self.where
+        count = self.first + len(self._admitted)
+        if where is None:
+            root, nodes = state.update(lambda _level, _index: None, 0, leaves, count)
+        else:
+            number = where.number
+            root, nodes = state.update(
+                lambda level, index: writer.node(number, level, index),
+                self.first,
+                leaves,
+                count,
+                root=where.head.header.state,
+            )
+        commit = chain.seal(
+            keyring,
+            None if where is None else where.head,
+            namespace=self._namespace,
+            stamp=self._stamp,
+            limits=self._limits,
+            counts=self.counts,
+            state=root,
+            digests=tuple(admitted.digest for admitted in self._admitted),
+            store=store,
+            idempotency=idempotency,
+        )
+        number = writer.append(
+            Step(
+                number=None if where is None else where.number,
+                commit=commit,
+                first=self.first,
+                admitted=self._admitted,
+                changes=self._changes,
+                ended=self._ended,
+                nodes=nodes,
+                words=self._words,
+            )
+        )
+        after = Chain(number, self._namespace, commit.head, {})
+        self._reading.advance(where, after)
+        return after
+
+    def _old_leaf(self, position: int) -> bytes:
+        """The leaf that an earlier entry gets when this commit ends it."""
+        if self.where is None:
+            raise CorruptionError("a first commit ends nothing")
+        by, ending = self._ended[position]
+        known = self.facts.version(position)
+        if known is not None:
+            digest, sequence = known.digest, known.sequence
+        else:
+            digest, sequence = self._reading.placed(self.where, position)
+        _, stamp_digest = self._reading.stamp(self.where.number, sequence)
+        return state.leaf(digest, stamp_digest, sequence=sequence, ended_by=by, reason=Ending(ending).value)
