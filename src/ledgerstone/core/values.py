@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 MICROSECOND: Final = 1_000_000
 MAX_INTEGER: Final = 2**53 - 1
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def time_text(moment: int) -> str:
+    """The wire form of a time in microseconds UTC: RFC 3339 with all six digits and ``Z``, and no second form."""
+    text = (_EPOCH + timedelta(microseconds=moment)).isoformat(timespec="microseconds")
+    return text.removesuffix("+00:00") + "Z"
 
 
 class Scope(enum.StrEnum):

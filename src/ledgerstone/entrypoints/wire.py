@@ -1,0 +1,213 @@
+"""The one shape in which every door shows the library's values: plain JSON, short keys, what is absent left out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from ledgerstone.core.values import MAX_INTEGER, Status, time_text
+from ledgerstone.errors import UsageError
+
+if TYPE_CHECKING:
+    from ledgerstone.core.values import Event, Page, Recall, Record, Remembered, Report
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_TIME: Final = re.compile(
+    r"\d{4}-\d\d-\d\d(?:[Tt ]\d\d:\d\d:\d\d(?:\.\d{1,6})?(?:[Zz]|[+-]\d\d:\d\d))?",
+    re.ASCII,
+)
+
+
+def parse_time(text: str) -> int:
+    """Microseconds UTC of a date (``2026-11-30``, its first moment in UTC) or an RFC 3339 time with its offset."""
+    refusal = UsageError(f"time: not {text[:40]!r}", hint="write 2026-11-30 or 2026-11-30T09:00:00Z (or +01:00)")
+    if _TIME.fullmatch(text) is None:
+        raise refusal
+    try:
+        moment = datetime.fromisoformat(text.upper())
+    except ValueError:
+        raise refusal from None
+    found = (moment.replace(tzinfo=moment.tzinfo or UTC) - _EPOCH) // timedelta(microseconds=1)
+    if not -MAX_INTEGER <= found <= MAX_INTEGER:
+        raise UsageError(f"time: up to {time_text(MAX_INTEGER)}, not {text[:40]!r}")
+    return found
+
+
+def record(found: Record) -> dict[str, Any]:
+    """A record with every field it has; ``text`` is null when the content was erased."""
+    return {
+        "memory": found.memory,
+        "version": found.version,
+        "address": found.address,
+        "digest": found.digest.hex(),
+        "namespace": found.namespace,
+        "scope": found.scope.value,
+        "kind": found.kind.value,
+        "status": found.status.value,
+        "standing": found.standing.value,
+        "retention": found.retention.value,
+        "origin": found.origin.value,
+        "trust": found.trust.word,
+        "principal": found.principal,
+        **_present(session=found.session, host=found.host),
+        "created_at": time_text(found.created_at),
+        "sequence": found.sequence,
+        "text": found.text,
+        "text_bytes": found.text_bytes,
+        **_present(
+            key=found.key,
+            source=found.source,
+            title=found.title,
+            place=found.place,
+            tags=found.tags,
+            due=_time(found.due),
+            valid_from=_time(found.valid_from),
+            valid_until=_time(found.valid_until),
+            triggers=found.triggers,
+            expires=_time(found.expires),
+            sources=found.sources,
+            covers=found.covers,
+            reason=found.reason,
+            ended_by=found.ended_by,
+        ),
+    }
+
+
+def remembered(answer: Remembered) -> dict[str, Any]:
+    """What one write came to: where it stands now, under which commit, and what it replaced; not the text again."""
+    found = answer.record
+    return {
+        "address": found.address,
+        "digest": found.digest.hex(),
+        "namespace": found.namespace,
+        "scope": found.scope.value,
+        "kind": found.kind.value,
+        **_present(key=found.key, status=None if found.status is Status.ACTIVE else found.status.value),
+        "standing": found.standing.value,
+        "trust": found.trust.word,
+        "created_at": time_text(found.created_at),
+        "sequence": answer.sequence,
+        "commit": answer.commit.hex(),
+        **_present(
+            replaced=None if answer.replaced is None else answer.replaced.address,
+            repeated=answer.repeated or None,
+            created_namespace=answer.created_namespace or None,
+        ),
+    }
+
+
+def recalled(context: Recall, *, heads: bool = False) -> dict[str, Any]:
+    """A context as a model sees it: the notice that it is data, lean entries, and what was left out and why."""
+    from ledgerstone.core import recall
+
+    answer = {
+        "notice": recall.NOTICE,
+        "mode": context.mode.value,
+        "items": [recall.lean(item.record, item.lane) for item in context.items],
+        **_present(
+            below_floor=[recall.lean(item.record, item.lane) for item in context.below_floor],
+            omitted=dict(context.omitted),
+            notices=context.notices,
+        ),
+    }
+    if heads:
+        answer["heads"] = _heads(context.heads)
+    return answer
+
+
+def page(listing: Page) -> dict[str, Any]:
+    """A part of a listing, as lean as a context, and the cursor that continues it."""
+    from ledgerstone.core import recall
+
+    return {
+        "notice": recall.NOTICE,
+        "items": [recall.lean(found) for found in listing.items],
+        **_present(cursor=listing.cursor),
+    }
+
+
+def history(versions: Iterable[Record]) -> dict[str, Any]:
+    """All versions of a memory, oldest first."""
+    return {"versions": [record(version) for version in versions]}
+
+
+def event(found: Event) -> dict[str, Any]:
+    """One line of the audit trail."""
+    return {
+        "id": found.id,
+        "at": time_text(found.at),
+        "principal": found.principal,
+        "operation": found.operation,
+        "namespace": found.namespace,
+        "sequence": found.sequence,
+        "origin": found.origin.value,
+        **_present(
+            target=found.target,
+            grant=found.grant,
+            binding=found.binding,
+            session=found.session,
+            host=found.host,
+            refusal=found.refusal,
+            count=None if found.count == 1 else found.count,
+            previous_version=found.previous_version,
+            new_version=found.new_version,
+        ),
+    }
+
+
+def events(found: Iterable[Event]) -> dict[str, Any]:
+    """A part of the audit trail, newest first."""
+    return {"events": [event(one) for one in found]}
+
+
+def report(found: Report) -> dict[str, Any]:
+    """All that a verification found, and how much it looked at."""
+    return {
+        "ok": found.ok,
+        "findings": [
+            {
+                "code": finding.code,
+                "namespace": finding.namespace,
+                **_present(sequence=finding.sequence),
+                "message": finding.message,
+            }
+            for finding in found.findings
+        ],
+        "namespaces": found.namespaces,
+        "commits": found.commits,
+        "entries": found.entries,
+        "heads": _heads(found.heads),
+    }
+
+
+def _heads(heads: Mapping[str, tuple[int, bytes]]) -> dict[str, dict[str, Any]]:
+    return {name: {"sequence": sequence, "commit": commit.hex()} for name, (sequence, commit) in heads.items()}
+
+
+def _time(moment: int | None) -> str | None:
+    return None if moment is None else time_text(moment)
+
+
+def _present(**fields: Any) -> dict[str, Any]:
+    """The fields that say something: not None, and no empty list."""
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in fields.items()
+        if value is not None and value not in ((), [], {})
+    }
+
+
+__all__ = [
+    "event",
+    "events",
+    "history",
+    "page",
+    "parse_time",
+    "recalled",
+    "record",
+    "remembered",
+    "report",
+    "time_text",
+]
