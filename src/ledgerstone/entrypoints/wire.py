@@ -76,9 +76,16 @@ def record(found: Record) -> dict[str, Any]:
 
 
 def remembered(answer: Remembered) -> dict[str, Any]:
-    """What one write came to: where it stands now, under which commit, and what it replaced; not the text again."""
+    """What one write came to: where it stands now and under which commit; not the text again.
+
+    ``replaced`` is the version before, as lean as in a context, so that whoever overwrote it sees what it said.
+    """
+    from ledgerstone.core import recall
+
     found = answer.record
+    replaced = None if answer.replaced is None else recall.lean(answer.replaced)
     return {
+        **_present(notice=None if replaced is None else recall.NOTICE),
         "address": found.address,
         "digest": found.digest.hex(),
         "namespace": found.namespace,
@@ -91,7 +98,7 @@ def remembered(answer: Remembered) -> dict[str, Any]:
         "sequence": answer.sequence,
         "commit": answer.commit.hex(),
         **_present(
-            replaced=None if answer.replaced is None else answer.replaced.address,
+            replaced=replaced,
             repeated=answer.repeated or None,
             created_namespace=answer.created_namespace or None,
         ),
