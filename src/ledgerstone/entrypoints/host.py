@@ -1,0 +1,377 @@
+"""What the host says: the only reader of environment and configuration, and the only maker of callers.
+
+A setting comes from a flag, else the environment (``LEDGERSTONE_*``), else the project's file, else the user's file,
+else its default, and remembers which one won. The project's file is tracked, so a hostile clone may bring one: it
+may say nothing but how much a recall gives.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import stat
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import takewhile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from ledgerstone.core.values import LIBRARY_LIMITS, Act, Budget, Limits, Origin
+from ledgerstone.errors import NamespaceError, StoreError, UnavailableError, UsageError
+
+if TYPE_CHECKING:
+    from ledgerstone.core.authority import Caller
+    from ledgerstone.core.namespaces import ProjectHints
+    from ledgerstone.memory import Memory
+
+PROJECT_FILE: Final = ".ledgerstone.toml"
+USER_FILE: Final = "config.toml"
+MAX_CONFIG_BYTES: Final = 65_536
+MAX_HOST_CHARACTERS: Final = 64
+MCP_LIMITS: Final = Limits(drafts=8)
+# What a program may do in its user's name; the rest is for somebody at a terminal.
+PROGRAM_ACTS: Final = frozenset({Act.READ, Act.WRITE, Act.CREATE})
+
+# What hosts set for the programs they start.
+SESSION_VARIABLES: Final = ("CLAUDE_CODE_SESSION_ID",)
+PLACE_VARIABLES: Final = ("CLAUDE_PROJECT_DIR", "WORKSPACE_FOLDER_PATHS")
+# Where hosts keep plugins: a server started from there stands in nobody's project.
+PLUGIN_CACHES: Final = ("/.claude/plugins/", "/.codex/plugins/", "/.cursor/plugins/")
+
+PROJECT_SETTINGS: Final = frozenset({"recall.bytes", "recall.items"})
+USER_SETTINGS: Final = PROJECT_SETTINGS | {"key_file", "new_places", "origin", "principal", "store"}
+SETTINGS: Final = USER_SETTINGS | {"project", "session"}
+
+Door = Literal["cli", "mcp"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """All that the host decided. ``won`` names the source of each setting; ``place`` is where hints are gathered.
+
+    ``project`` is a namespace's id that was named outright, ``no_place`` says why there is no ``place``.
+    """
+
+    store: Path
+    key_file: Path
+    config: Path
+    data: Path
+    state: Path
+    principal: str
+    origin: Origin
+    session: str | None
+    project: str | None
+    place: Path | None
+    no_place: str | None
+    home: Path
+    new_places: bool
+    budget: Budget
+    won: Mapping[str, str]
+
+
+def settle(
+    flags: Mapping[str, str | None] | None = None,
+    *,
+    environ: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+) -> Settings:
+    """Every setting and its source. ``flags`` are by name of setting: store, key_file, project, session and so on.
+
+    Raises UsageError for a value that no setting takes, for a file that is no TOML, and for a setting that its file
+    may not hold.
+    """
+    environ = os.environ if environ is None else environ
+    where = _cwd() if cwd is None else cwd
+    home = _home(environ)
+    data, config, state, directories = _directories(environ)
+    place, no_place, place_won = _place(environ, where, home)
+    user_file = config / USER_FILE
+    layers: list[tuple[str, Mapping[str, str]]] = [
+        ("flag", {name: value for name, value in (flags or {}).items() if value is not None}),
+        ("environment", _of_environment(environ)),
+        (f"project file {PROJECT_FILE}", _of_file(_project_file(place, home), PROJECT_SETTINGS)),
+        (f"user file {user_file}", _of_file(user_file, USER_SETTINGS)),
+        ("host variable", _session(environ)),
+        (
+            f"default ({directories})",
+            {"store": str(data / "ledgerstone.db"), "key_file": str(config / "key.json")},
+        ),
+        (
+            "default",
+            {
+                "principal": f"local:{_user()}",
+                "origin": "model",
+                "new_places": "confirm",
+                "recall.bytes": str(Budget().bytes),
+                "recall.items": str(Budget().items),
+            },
+        ),
+    ]
+    values: dict[str, str] = {}
+    won: dict[str, str] = {"place": place_won}
+    for source, layer in layers:
+        for name, value in layer.items():
+            if name not in SETTINGS:
+                raise UsageError(f"{source}: no setting {name}")
+            if name not in values:
+                values[name], won[name] = value, source
+    return Settings(
+        store=_path("store", values["store"], home),
+        key_file=_path("key_file", values["key_file"], home),
+        config=config,
+        data=data,
+        state=state,
+        principal=values["principal"],
+        origin=_origin(values["origin"]),
+        session=values.get("session"),
+        project=values.get("project"),
+        place=place,
+        no_place=no_place,
+        home=home,
+        new_places=_one_of("new_places", values["new_places"], "allow", "confirm") == "allow",
+        budget=replace(
+            Budget(),
+            bytes=_number("recall.bytes", values["recall.bytes"]),
+            items=_number("recall.items", values["recall.items"]),
+        ),
+        won=won,
+    )
+
+
+def at_terminal() -> bool:
+    """Whether somebody sits there: standard input and standard error are both terminals."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def caller(
+    settings: Settings,
+    *,
+    door: Door,
+    terminal: bool,
+    session: str | None = None,
+    client: str | None = None,
+) -> Caller:
+    """Who is asking through a door.
+
+    At a terminal the command line speaks for the user and may do all that is granted. Everywhere else it is a
+    tool, since an agent can run it, and MCP is a model; both may only read, write and create. ``session`` is what
+    the door itself was told of one; ``client`` is the name that an MCP client gives itself, which decides nothing.
+    """
+    from ledgerstone.core.authority import Caller
+
+    cli = door == "cli"
+    by_hand = Origin.USER if terminal else Origin.TOOL
+    name = "".join(character for character in client or "" if character.isprintable())
+    return Caller(
+        principal=settings.principal,
+        origin=by_hand if cli else settings.origin,
+        host=name[:MAX_HOST_CHARACTERS].strip() or door,
+        session=session or settings.session,
+        project=project_hints(settings),
+        new_places=settings.new_places,
+        acts=frozenset(Act) if cli and terminal else PROGRAM_ACTS,
+        limits=LIBRARY_LIMITS if cli else MCP_LIMITS,
+    )
+
+
+def project_hints(settings: Settings) -> ProjectHints | None:
+    """What suggests a project; None when there is neither an id nor a place to speak of.
+
+    Git data that cannot be read leaves the project unresolved, with the reason, and never counts as none.
+    """
+    from ledgerstone.core.namespaces import ProjectHints
+    from ledgerstone.entrypoints.projects import discover
+
+    found = None
+    if settings.place is not None:
+        try:
+            found = discover(settings.place, settings.home)
+        except NamespaceError as error:
+            found = ProjectHints(reason=f"{error.message}; {error.hint}")
+    if settings.project is None:
+        return found
+    if settings.won["project"] == "flag":
+        return replace(found or ProjectHints(), explicit=settings.project)
+    return replace(found or ProjectHints(), binding=settings.project)
+
+
+def open_memory(settings: Settings, caller: Caller, *, create: bool = False) -> Memory:
+    """The store as a caller sees it; only with ``create`` are a missing store and its key made.
+
+    No key is ever made for a store that exists, and no store where one is missing, unless that was asked for.
+    """
+    there = _exists(settings.store)
+    if not there and not create:
+        raise UnavailableError(f"no store at {settings.store}", hint="run: ledgerstone init")
+    if there and not _exists(settings.key_file):
+        raise StoreError(
+            f"no key file at {settings.key_file}, and the store at {settings.store} has one already",
+            hint="put its key file back, or name it: LEDGERSTONE_KEY_FILE",
+        )
+
+    from ledgerstone.keys import load_keys
+    from ledgerstone.memory import Memory
+
+    try:
+        if create:
+            settings.store.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        keys = load_keys(settings.key_file, create=create and not there)
+    except OSError as error:
+        raise UnavailableError(f"{error.filename}: {error.strerror}") from error
+    return Memory.open(settings.store, keys=keys, caller=caller, create=create)
+
+
+def _directories(environ: Mapping[str, str]) -> tuple[Path, Path, Path, str]:
+    """Data, configuration and state, and what decided them."""
+    if home := environ.get("LEDGERSTONE_HOME"):
+        root = _absolute("LEDGERSTONE_HOME", Path(home))
+        return root / "data", root / "config", root / "state", "LEDGERSTONE_HOME"
+    from platformdirs import PlatformDirs
+
+    found = PlatformDirs("ledgerstone", appauthor=False)
+    return found.user_data_path, found.user_config_path, found.user_state_path, "platform"
+
+
+def _of_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """The settings of the environment; an empty variable is none."""
+    named = {f"LEDGERSTONE_{name.upper().replace('.', '_')}": name for name in sorted(SETTINGS)}
+    return {name: environ[variable] for variable, name in named.items() if environ.get(variable)}
+
+
+def _session(environ: Mapping[str, str]) -> dict[str, str]:
+    found = next((environ[name] for name in SESSION_VARIABLES if environ.get(name)), None)
+    return {} if found is None else {"session": found}
+
+
+def _place(environ: Mapping[str, str], cwd: Path | None, home: Path) -> tuple[Path | None, str | None, str]:
+    """The directory whose project is meant, or why there is none, and what decided it."""
+    for name in PLACE_VARIABLES:
+        value = environ.get(name, "")
+        # Several folders (joined by a comma, or as PATH is) name no one project.
+        if value and not {",", os.pathsep} & set(value) and Path(value).is_absolute():
+            place, by = Path(value), name
+            break
+    else:
+        if cwd is None:
+            return None, "the working directory is gone", "none"
+        place, by = cwd, "working directory"
+    real = Path(os.path.realpath(place))
+    if real == Path(os.path.realpath(home)):
+        return None, "it is the home directory", by
+    if real == real.parent:
+        return None, "it is the root of the file system", by
+    if any(cache in f"{real}/" for cache in PLUGIN_CACHES):
+        return None, "it is a host's plugin directory", by
+    return place, None, by
+
+
+def _project_file(place: Path | None, home: Path) -> Path | None:
+    """The project's file: at the top of the nearest repository below home, and nowhere else."""
+    if place is None:
+        return None
+    here, end = Path(os.path.realpath(place)), Path(os.path.realpath(home))
+    upward = takewhile(lambda each: each not in (end, each.parent), (here, *here.parents))
+    top = next((each for each in upward if (each / ".git").exists()), None)
+    return None if top is None else top / PROJECT_FILE
+
+
+def _of_file(path: Path | None, allowed: frozenset[str]) -> dict[str, str]:
+    """The settings of a TOML file; none without a file. What it may not set is refused by name."""
+    if path is None:
+        return {}
+    try:
+        if not stat.S_ISREG(path.lstat().st_mode) and path.name == PROJECT_FILE:
+            raise UsageError(f"{path}: not a file of its own")
+        with path.open("rb") as file:
+            data = file.read(MAX_CONFIG_BYTES + 1)
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from error
+    if len(data) > MAX_CONFIG_BYTES:
+        raise UsageError(f"{path}: at most {MAX_CONFIG_BYTES} bytes")
+
+    import tomllib
+
+    try:
+        tables = tomllib.loads(data.decode())
+    except ValueError as error:
+        raise UsageError(f"{path}: not TOML: {error}") from error
+    found = _flat(tables)
+    refused = sorted(found.keys() - allowed)
+    if refused:
+        raise UsageError(
+            f"{path}: may not set {', '.join(map(repr, refused[:8]))}",
+            hint=f"it may set {', '.join(sorted(allowed))}",
+        )
+    return {name: str(value) for name, value in found.items()}
+
+
+def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in table.items():
+        if isinstance(value, dict) and value:
+            found |= _flat(value, f"{prefix}{name}.")
+        else:
+            found[prefix + name] = value
+    return found
+
+
+def _path(name: str, value: str, home: Path) -> Path:
+    return _absolute(name, home / value[2:] if value.startswith("~/") else Path(value))
+
+
+def _absolute(name: str, path: Path) -> Path:
+    # A path that depended on where a host starts us would be another store each time.
+    if not path.is_absolute():
+        raise UsageError(f"{name}: an absolute path, not {str(path)!r}")
+    return path
+
+
+def _number(name: str, value: str) -> int:
+    if not (value.isascii() and value.isdigit() and len(value) <= len("1048576")):
+        raise UsageError(f"{name}: a whole number, not {value[:40]!r}")
+    return int(value)
+
+
+def _one_of(name: str, value: str, *words: str) -> str:
+    if value not in words:
+        raise UsageError(f"{name}: {' or '.join(words)}, not {value[:40]!r}")
+    return value
+
+
+def _origin(value: str) -> Origin:
+    return Origin(_one_of("origin", value, *(origin.value for origin in Origin)))
+
+
+def _exists(path: Path) -> bool:
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise UnavailableError(f"{path}: {error.strerror}") from error
+    return True
+
+
+def _home(environ: Mapping[str, str]) -> Path:
+    try:
+        return Path(environ.get("HOME") or pwd.getpwuid(os.getuid()).pw_dir)
+    except KeyError:
+        return Path("/")
+
+
+def _user() -> str:
+    """The user as the operating system knows it, whatever the environment says."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return f"uid-{os.getuid()}"
+
+
+def _cwd() -> Path | None:
+    try:
+        return Path.cwd()
+    except OSError:
+        return None
