@@ -17,9 +17,9 @@ from ledgerstone.core.namespaces import (
     unknown,
 )
 from ledgerstone.core.projection import SCOPED, alias_lookup, name_lookup, scoped_lookup
-from ledgerstone.core.values import Act, AliasOf, Ending, NameOf, Refusal, Scope
+from ledgerstone.core.values import Act, AliasOf, NameOf, Refusal, Scope
 from ledgerstone.errors import CorruptionError, LedgerstoneError, NamespaceError
-from ledgerstone.reading import Chain, Proven, Reading
+from ledgerstone.reading import Chain, Reading
 
 # Most specific first: the order in which reads look and in which equals are shown.
 VISIBLE_SCOPES: Final = (Scope.SESSION, Scope.PROJECT, Scope.USER, Scope.GLOBAL)
@@ -47,22 +47,11 @@ class Identity:
         self.principal = self._id_of(NameOf.PRINCIPAL, caller.principal)
         self._granted: tuple[GrantEntry, ...] | None = None
 
-    def _listed(self, noun: str, value: str) -> list[Proven]:
-        """The proven entries of the store chain under a noun and value, those that nothing ended."""
-        store = self.reading.store
-        rows = self.reading.reader.lookup(store.number, noun, value)
-        found = [self.reading.listed(store, row) for row in rows]
-        return [proven for proven in found if proven.ending is Ending.NONE]
-
-    def _says(self, proven: Proven, value: str) -> bool:
-        """True when the content of an entry is this name: the row that led here is not believed."""
-        content = self.reading.content(self.reading.store, proven)
-        return content is not None and content.name == value
-
     def _id_of(self, of: NameOf, name: str, owner: str | None = None) -> str | None:
-        for proven in self._listed("name", name_lookup(of, name, owner)):
+        # A row only leads here; what counts is that the entry's own content is this name.
+        for proven, found in self.reading.listings("name", name_lookup(of, name, owner)):
             entry = proven.entry
-            if isinstance(entry, NameEntry) and entry.of is of and entry.owner == owner and self._says(proven, name):
+            if isinstance(entry, NameEntry) and (entry.of, entry.owner, found) == (of, owner, name):
                 return entry.id
         return None
 
@@ -87,7 +76,7 @@ class Identity:
 
     def grants_of(self, principal: str) -> tuple[GrantEntry, ...]:
         """The standing grants of a principal."""
-        entries = (proven.entry for proven in self._listed("grant", principal))
+        entries = (proven.entry for proven, _ in self.reading.listings("grant", principal))
         return tuple(e for e in entries if isinstance(e, GrantEntry) and e.principal == principal)
 
     def allowed(self, act: Act, place: Place) -> GrantEntry | Refusal:
@@ -103,7 +92,7 @@ class Identity:
 
     def namespace(self, namespace: str) -> NamespaceEntry | None:
         """The entry that made a namespace, or None."""
-        for proven in self._listed("namespace", namespace):
+        for proven, _ in self.reading.listings("namespace", namespace):
             if isinstance(proven.entry, NamespaceEntry) and proven.entry.namespace == namespace:
                 return proven.entry
         return None
@@ -123,20 +112,18 @@ class Identity:
     def by_alias(self, kind: AliasOf, value: str) -> tuple[str, ...]:
         """The namespaces that an alias suggests, of those that exist for this caller."""
         found = []
-        for proven in self._listed("alias", alias_lookup(kind, value)):
+        for proven, name in self.reading.listings("alias", alias_lookup(kind, value)):
             entry = proven.entry
-            if isinstance(entry, AliasEntry) and entry.of is kind and self._says(proven, value):
+            if isinstance(entry, AliasEntry) and (entry.of, name) == (kind, value):
                 found.append(entry.namespace)
         return tuple(name for name in dict.fromkeys(found) if self.exists(name))
 
     def scoped(self, scope: Scope, owner: str | None, name: str) -> str | None:
         """The namespace of a scope, an owner and a name."""
-        for proven in self._listed(SCOPED, scoped_lookup(scope, owner, name)):
+        for proven, found in self.reading.listings(SCOPED, scoped_lookup(scope, owner, name)):
             entry = proven.entry
-            if isinstance(entry, NamespaceEntry) and (entry.scope, entry.owner) == (scope, owner):
-                content = self.reading.content(self.reading.store, proven)
-                if content is not None and content.name == name:
-                    return entry.namespace
+            if isinstance(entry, NamespaceEntry) and (entry.scope, entry.owner, found) == (scope, owner, name):
+                return entry.namespace
         return None
 
     def target(self, scope: Scope | None, namespace: str | None = None) -> Target:

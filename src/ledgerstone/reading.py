@@ -57,13 +57,22 @@ class Proven(NamedTuple):
     ending: Ending
 
 
+class Listing(NamedTuple):
+    """An entry of the store chain found through the catalog and proven, with the name in its content."""
+
+    proven: Proven
+    name: str | None
+
+
 class Heads:
     """The heads that were proven, by namespace, so that each is checked once and not at every read."""
 
-    __slots__ = ("_chains", "catalogued", "counted")
+    __slots__ = ("_chains", "_store", "catalogued", "counted")
 
     def __init__(self) -> None:
         self._chains: dict[str, Chain] = {}
+        # What the store chain's catalog was found to say, under the store head that it was proven by.
+        self._store: tuple[bytes, dict[tuple[str, str], tuple[Listing, ...]]] = b"", {}
         # Commit ids of heads whose derived rows were counted and agreed.
         self.counted: dict[str, bytes] = {}
         # The store head whose catalog was counted and agreed.
@@ -73,6 +82,12 @@ class Heads:
         """The proven chain, if its head is still this commit."""
         found = self._chains.get(namespace)
         return found if found is not None and found.head.id == commit else None
+
+    def listings(self, head: bytes) -> dict[tuple[str, str], tuple[Listing, ...]]:
+        """What was proven of the store chain's catalog under this head; empty under a new one."""
+        if self._store[0] != head or len(self._store[1]) > MAX_PROVEN_CHAINS:
+            self._store = head, {}
+        return self._store[1]
 
     def put(self, proven: Chain) -> None:
         """Keep a proven chain; the oldest make room."""
@@ -85,7 +100,7 @@ class Heads:
 class Reading:
     """One snapshot of a store, read with proof. Whatever it returns was checked against a signed head."""
 
-    __slots__ = ("_heads", "_keyring", "_names", "_stamps", "_store", "now", "reader")
+    __slots__ = ("_heads", "_keyring", "_stamps", "_store", "now", "reader")
 
     def __init__(self, reader: Reader, keyring: signing.Keyring, heads: Heads, now: int) -> None:
         self.reader = reader
@@ -93,7 +108,6 @@ class Reading:
         self._keyring = keyring
         self._heads = heads
         self._stamps: dict[tuple[int, int], tuple[Stamp, bytes]] = {}
-        self._names: dict[str, str | None] = {}
         first = reader.first_chain()
         self._store = None if first is None else self._chain(first)
 
@@ -195,15 +209,27 @@ class Reading:
         entry = entries.decode_entry(data)
         return Proven(position, sequence, digest, entry, stamp, stamp_digest, ended_by, Ending(ending))
 
-    def listed(self, where: Chain, row: Listed) -> Proven:
-        """The entry that a row of the catalog stands for."""
-        return self.prove(where, row.position, row.sequence, row.ended_by, row.ending)
+    def listed(self, row: Listed) -> Listing:
+        """The entry of the store chain that a row of its catalog stands for."""
+        proven = self.prove(self.store, row.position, row.sequence, row.ended_by, row.ending)
+        content = self.content(self.store, proven)
+        return Listing(proven, None if content is None else content.name)
+
+    def listings(self, noun: str, value: str) -> tuple[Listing, ...]:
+        """The entries of the store chain under a noun and a value, those that nothing ended; each proven once."""
+        known = self._heads.listings(self.store.head.id)
+        found = known.get((noun, value))
+        if found is None:
+            rows = self.reader.lookup(self.store.number, noun, value)
+            listings = (self.listed(row) for row in rows)
+            found = known[noun, value] = tuple(one for one in listings if one.proven.ending is Ending.NONE)
+        return found
 
     def placed(self, where: Chain, position: int) -> tuple[bytes, int]:
         """The digest and the sequence of an entry that is in the catalog and not yet ended, proven."""
         for row in self.reader.catalog(where.number):
             if row.position == position:
-                proven = self.listed(where, row)
+                proven = self.prove(where, position, row.sequence, row.ended_by, row.ending)
                 return proven.digest, proven.sequence
         raise CorruptionError(f"{where.namespace}: entry {position} is missing from the catalog")
 
@@ -286,25 +312,20 @@ class Reading:
             ending=proven.ending,
         )
 
-    def named(self, id: str | None) -> str | None:
+    def named(self, opaque: str | None) -> str | None:
         """The name that an opaque id stands for; None when it was erased or there is no id."""
-        if id is None:
+        if opaque is None:
             return None
-        if id not in self._names:
-            name = None
-            for row in self.reader.lookup(self.store.number, NAMED, id):
-                proven = self.listed(self.store, row)
-                content = self.content(self.store, proven)
-                if isinstance(proven.entry, NameEntry) and proven.entry.id == id and content is not None:
-                    name = content.name
-            self._names[id] = name
-        return self._names[id]
+        for proven, name in self.listings(NAMED, opaque):
+            if isinstance(proven.entry, NameEntry) and proven.entry.id == opaque:
+                return name
+        return None
 
-    def record(self, where: Chain, scope: Scope, position: int) -> Record | None:
+    def record(self, where: Chain, scope: Scope, position: int) -> Record:
         """The version at a position as it is returned to a caller."""
         found = self.version(where, position)
         if found is None:
-            return None
+            raise CorruptionError(f"{where.namespace}: entry {position} is no version of a memory")
         proven, body, content = found
         entry, record, stamp = proven.entry, body.entry, proven.stamp
         if not isinstance(record, RecordEntry):  # pragma: no cover - version() only ends on a record

@@ -436,12 +436,12 @@ class Header:
 
 def encode_entry(entry: Entry) -> bytes:
     """The canonical bytes of an entry."""
-    return canonical.encode({"format": FORMAT, "entry": entry.noun, **fields.write_object(entry)})
+    return canonical.encode({"format": FORMAT, "entry": entry.noun, **fields.write_object(entry)}, shaped=True)
 
 
 def decode_entry(data: bytes) -> Entry:
     """Read an entry back; CorruptionError unless it is one, in the one form it can have."""
-    value = canonical.decode(data)
+    value = canonical.decode(data, shaped=True)
     noun = value.get("entry") if type(value) is dict and value.get("format") == FORMAT else None
     cls = _ENTRIES.get(noun) if type(noun) is str else None
     if cls is None:
@@ -470,7 +470,7 @@ def decode_content(data: bytes) -> Content:
 
 def encode_header(header: Header) -> bytes:
     """The canonical bytes of a header, which are hashed, signed and stored."""
-    return canonical.encode({"format": FORMAT, **fields.write_object(header)})
+    return canonical.encode({"format": FORMAT, **fields.write_object(header)}, shaped=True)
 
 
 def decode_header(data: bytes) -> Header:
@@ -479,7 +479,7 @@ def decode_header(data: bytes) -> Header:
 
 
 def _decode(cls: type[T], data: bytes, what: str) -> T:
-    value = canonical.decode(data)
+    value = canonical.decode(data, shaped=True)
     if type(value) is not dict or value.get("format") != FORMAT:
         raise CorruptionError(f"{what}: not a format 1 object")
     try:
@@ -490,18 +490,18 @@ def _decode(cls: type[T], data: bytes, what: str) -> T:
 
 def read_stamp(header: bytes) -> tuple[Stamp, bytes]:
     """The stamp in a header's bytes, and its digest, without reading the rest."""
-    value = canonical.decode(header)
+    value = canonical.decode(header, shaped=True)
     stamp = value.get("stamp") if type(value) is dict else None
     try:
         read: Stamp = fields.read_object(Stamp, stamp)
     except ValueError as error:
         raise fields.corrupt("stamp", error) from None
-    return read, canonical.digest(b"stamp", canonical.encode(stamp))
+    return read, canonical.digest(b"stamp", canonical.encode(stamp, shaped=True))
 
 
 def stamp_digest(stamp: Stamp) -> bytes:
     """The digest of a stamp, which every leaf of its commit binds."""
-    return canonical.digest(b"stamp", canonical.encode(fields.write_object(stamp)))
+    return canonical.digest(b"stamp", canonical.encode(fields.write_object(stamp), shaped=True))
 
 
 def seal_content(content: Content, salt: bytes) -> tuple[Sealed, bytes]:

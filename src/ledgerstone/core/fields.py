@@ -12,7 +12,7 @@ from ledgerstone.errors import CorruptionError
 
 FORMAT: Final = 1
 _ABSENT: Final = object()
-_HEX: Final = re.compile(r"(?:[0-9a-f]{2})*\Z")
+_HEX: Final = re.compile(r"[0-9a-f]*\Z").match
 T = TypeVar("T")
 
 
@@ -49,7 +49,7 @@ def octets(length: int) -> Shape:
     """Bytes of one fixed length, written in lower hex."""
 
     def read(value: Any) -> bytes:
-        if type(value) is not str or len(value) != 2 * length or not _HEX.match(value):
+        if type(value) is not str or len(value) != 2 * length or not _HEX(value):
             raise ValueError(f"not {length} bytes in lower hex")
         return bytes.fromhex(value)
 
@@ -133,53 +133,92 @@ def field(shape: Shape, *, absent: Any = _ABSENT) -> Any:
     return dataclasses.field(default=absent, metadata={"shape": shape})
 
 
-_SPECS: dict[type[Any], tuple[tuple[str, Shape, Any], ...]] = {}
+class _Codec(NamedTuple):
+    """How one class is read and written: its fields in order, and both ways compiled to straight code."""
+
+    specs: tuple[tuple[str, Shape, Any], ...]
+    read: Callable[[dict[str, Any], int], Any]
+    write: Callable[[Any], dict[str, Any]]
 
 
-def _specs(cls: type[Any]) -> tuple[tuple[str, Shape, Any], ...]:
-    specs = _SPECS.get(cls)
-    if specs is None:
-        specs = tuple(
-            (f.name, f.metadata["shape"], _ABSENT if f.default is dataclasses.MISSING else f.default)
-            for f in dataclasses.fields(cls)
-        )
-        _SPECS[cls] = specs
-    return specs
+_CODECS: dict[type[Any], _Codec] = {}
+
+
+def _codec(cls: type[Any]) -> _Codec:
+    codec = _CODECS.get(cls)
+    if codec is None:
+        codec = _CODECS[cls] = _compile(cls)
+    return codec
+
+
+def _compile(cls: type[Any]) -> _Codec:
+    """Straight code for one class, as dataclasses makes its own ``__init__``: history is read by the million."""
+    specs = tuple(
+        (f.name, f.metadata["shape"], _ABSENT if f.default is dataclasses.MISSING else f.default)
+        for f in dataclasses.fields(cls)
+    )
+    scope: dict[str, Any] = {"cls": cls}
+    required = sum(absent is _ABSENT for _, _, absent in specs)
+    read = ["def read(value, beside):", f" found = beside + {required}"]
+    write = ["def write(value):", " written = {"]
+    later = []
+    for name, shape, absent in specs:
+        scope |= {f"read_{name}": shape.read, f"write_{name}": shape.write, f"absent_{name}": absent}
+        written = f"value.{name}" if shape.write is _same else f"write_{name}(value.{name})"
+        if absent is _ABSENT:
+            read.append(f" {name} = read_{name}(value[{name!r}])")
+            write.append(f"  {name!r}: {written},")
+        else:
+            read += [
+                f" if {name!r} in value:",
+                f"  {name} = read_{name}(value[{name!r}])",
+                f"  if {name} == absent_{name}: raise ValueError",
+                "  found += 1",
+                f" else: {name} = absent_{name}",
+            ]
+            later += [f" if value.{name} != absent_{name}: written[{name!r}] = {written}"]
+    read += [" if found != len(value): raise ValueError", f" return cls({', '.join(f'{n}={n}' for n, _, _ in specs)})"]
+    write += [" }", *later, " return written"]
+    exec("\n".join([*read, *write]), scope)  # noqa: S102 - only names of fields declared in this package
+    return _Codec(specs, scope["read"], scope["write"])
 
 
 def write_object(value: Any) -> dict[str, Any]:
     """The canonical object of a declared dataclass; fields at their absent value are left out."""
-    written = {}
-    for name, shape, absent in _specs(type(value)):
-        member = getattr(value, name)
-        if absent is _ABSENT or member != absent:
-            written[name] = shape.write(member)
-    return written
+    return _codec(type(value)).write(value)
 
 
 def read_object(cls: type[T], value: Any, *, beside: int = 0) -> T:
-    """The dataclass written in an object; ``beside`` counts fields that the caller itself has read."""
+    """The dataclass written in an object; ``beside`` counts fields that the caller itself has read.
+
+    Raises ValueError that names the field for a missing, unknown or malformed one, and for one that stands at its
+    absent value.
+    """
     if type(value) is not dict:
         raise ValueError("not an object")
-    members = {}
-    found = beside
-    for name, shape, absent in _specs(cls):
-        member = value.get(name, _ABSENT)
-        if member is _ABSENT:
+    codec = _codec(cls)
+    try:
+        read: T = codec.read(value, beside)
+    except (ValueError, KeyError):
+        raise ValueError(_fault(codec.specs, value)) from None
+    return read
+
+
+def _fault(specs: tuple[tuple[str, Shape, Any], ...], value: dict[str, Any]) -> str:
+    """What is wrong with an object that could not be read."""
+    for name, shape, absent in specs:
+        if name not in value:
             if absent is _ABSENT:
-                raise ValueError(f"{name} is missing")
+                return f"{name} is missing"
             continue
         try:
-            members[name] = shape.read(member)
+            member = shape.read(value[name])
         except ValueError as error:
-            raise ValueError(f"{name}: {error}") from None
-        found += 1
-        if absent is not _ABSENT and members[name] == absent:
-            raise ValueError(f"{name} stands at its absent value")
-    if found != len(value):
-        known = {name for name, _, _ in _specs(cls)} | {"format", "entry"}
-        raise ValueError(f"unknown field: {', '.join(sorted(set(value) - known))}")
-    return cls(**members)
+            return f"{name}: {error}"
+        if absent is not _ABSENT and member == absent:
+            return f"{name} stands at its absent value"
+    unknown = set(value) - {name for name, _, _ in specs} - {"format", "entry"}
+    return f"unknown field: {', '.join(sorted(unknown))}"
 
 
 def corrupt(what: str, error: ValueError) -> CorruptionError:

@@ -105,9 +105,9 @@ def select(
     return tuple(chosen), left_out, used
 
 
-def is_obligation(record: Record) -> bool:
-    """An open task that stands."""
-    return record.kind is Kind.TASK and record.status is Status.OPEN and record.standing in _STANDING
+def is_open(record: Record) -> bool:
+    """An open task that nothing ended, though its time may be over."""
+    return record.kind is Kind.TASK and record.status is Status.OPEN and record.standing in _OPEN
 
 
-_STANDING: Final = frozenset({Standing.CURRENT, Standing.COVERED})
+_OPEN: Final = frozenset({Standing.CURRENT, Standing.COVERED, Standing.EXPIRED})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import threading
+from array import array
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -229,8 +230,14 @@ class SqliteReader:
 
     def covered(self, number: int, positions: Sequence[int]) -> set[int]:
         """Which of the positions a standing summary covers."""
-        sql = "SELECT 1 FROM link JOIN record USING(row) WHERE source = ? AND covers = 1 AND ending = 0 LIMIT 1"
-        return {p for p in positions if self._one(sql, number << _BITS | p) is not None}
+        sql = (
+            "SELECT asked.value FROM carray(?) AS asked JOIN link ON link.source = asked.value "
+            "JOIN record ON record.row = link.row WHERE covers = 1 AND ending = 0"
+        )
+        if not positions:
+            return set()
+        rows = apsw.carray(array("q", [number << _BITS | position for position in positions]))
+        return {row & _MASK for row in self._column(sql, rows)}
 
     def links(self, number: int) -> Iterator[tuple[int, int, bool]]:
         sql = "SELECT source, row, covers FROM link WHERE source BETWEEN ? AND ?"
@@ -302,13 +309,15 @@ class SqliteReader:
         sql = f"SELECT row FROM record WHERE row BETWEEN ? AND ? {standing}ORDER BY row DESC LIMIT ?"
         return [row & _MASK for row in self._column(sql, first, last, limit)]
 
-    def candidate(self, number: int, position: int) -> Candidate | None:
-        """The columns of a record that stands; None for one that has ended."""
-        row = self._one(
-            "SELECT kind, trust, text_bytes, expires FROM record WHERE row = ? AND ending = 0",
-            number << _BITS | position,
+    def candidates(self, number: int, positions: Sequence[int]) -> Iterator[Candidate]:
+        """The columns of those records that stand, in the order asked; those that have ended are passed over."""
+        sql = (
+            "SELECT record.row, trust, expires, length, words FROM carray(?) AS asked "
+            "JOIN record ON record.row = asked.value JOIN words ON words.row = record.row WHERE ending = 0"
         )
-        return None if row is None else Candidate(position, *row)
+        rows = apsw.carray(array("q", [number << _BITS | position for position in positions]))
+        for row, *columns in self._connection.execute(sql, (rows,)) if positions else ():
+            yield Candidate(row & _MASK, *columns)
 
     def corpus(self, number: int) -> Corpus:
         row = self._one("SELECT through, documents, length FROM corpus WHERE number = ?", number)

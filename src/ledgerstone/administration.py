@@ -1,0 +1,237 @@
+"""Projects, aliases and grants: what an owner arranges, each act a commit of the store's own chain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from ledgerstone.core import canonical, rules
+from ledgerstone.core.authority import Caller, Place
+from ledgerstone.core.entries import AliasEntry, GrantEntry, NamespaceEntry, RevokeEntry
+from ledgerstone.core.namespaces import choose_remote, normalise_remote, readable, unknown
+from ledgerstone.core.rules import Admitted
+from ledgerstone.core.values import (
+    MAX_INTEGER,
+    MAX_NAME_BYTES,
+    Act,
+    AliasOf,
+    Ending,
+    NameOf,
+    Refusal,
+    Scope,
+)
+from ledgerstone.errors import NamespaceError, NotFoundError, UsageError
+from ledgerstone.identity import Identity, Target
+from ledgerstone.ledger import Block, DeniedError, Ledger, owner_of
+from ledgerstone.reading import Listing, Reading
+
+
+def _store_place(reading: Reading) -> Place:
+    return Place(reading.store.namespace, Scope.STORE, None)
+
+
+def _administer(ledger: Ledger, caller: Caller, make: Callable[[Block], list[Admitted]]) -> None:
+    """One commit of the store chain by somebody who may administer."""
+    with ledger.writes(caller) as block:
+        grant = block.authorize(Act.ADMIN, _store_place(block.reading))
+        block.store_commit(make(block), principal=block.principal, origin=caller.origin, grant=grant.grant)
+
+
+def use_project(ledger: Ledger, caller: Caller, namespace: str | None) -> str:
+    """Bind the caller's place to a known project, or to a new one without an id; returns the id."""
+    hints = caller.project
+    if hints is None or not (hints.inside or hints.paths):
+        raise NamespaceError("no directory to bind", hint="run in the project's directory")
+    path = (hints.inside or hints.paths)[0]
+    with ledger.writes(caller) as block:
+        identity = block.identity
+        if namespace is None:
+            remote = None if hints.inside else _free_remote(identity, caller)
+            place = Place(None, Scope.PROJECT, identity.principal)
+            name = remote or path.rpartition("/")[2] or path
+            where, _ = block.settle(Target(place, "new", name, remote, path))
+            return where.namespace
+        found = identity.place(namespace)
+        if found is None or not identity.exists(namespace) or found.scope is not Scope.PROJECT:
+            raise unknown(namespace)
+        grant = block.authorize(Act.WRITE, found)
+        if namespace not in identity.by_alias(AliasOf.PATH, path):
+            block.store_commit(
+                [block.alias(namespace, AliasOf.PATH, path)],
+                principal=block.principal,
+                origin=caller.origin,
+                grant=grant.grant,
+            )
+        return namespace
+
+
+def _free_remote(identity: Identity, caller: Caller) -> str | None:
+    """The place's remote, unless it is ambiguous or another project has it."""
+    try:
+        remote = choose_remote(caller.project.remotes) if caller.project is not None else None
+    except NamespaceError:
+        return None
+    return None if remote is None or identity.by_alias(AliasOf.REMOTE, remote) else remote
+
+
+def alias(ledger: Ledger, caller: Caller, namespace: str, *, remote: str | None, path: str | None) -> None:
+    """Let a remote or a path suggest a project from now on."""
+    usable = None if remote is None else normalise_remote(remote)
+    if remote is not None and usable is None:
+        raise UsageError(f"remote: {readable(remote)} has no host; a path is given as a path")
+    values = [(of, value) for of, value in ((AliasOf.REMOTE, usable), (AliasOf.PATH, path)) if value is not None]
+    if not values:
+        raise UsageError("alias: a remote or a path")
+
+    def make(block: Block) -> list[Admitted]:
+        if block.identity.place(namespace) is None:
+            raise unknown(namespace)
+        return [block.alias(namespace, of, value) for of, value in values]
+
+    _administer(ledger, caller, make)
+
+
+def detach(ledger: Ledger, caller: Caller, namespace: str, value: str) -> None:
+    """End every alias of a project that has this remote or path as its value."""
+
+    def make(block: Block) -> list[Admitted]:
+        ended = [
+            rules.plain(RevokeEntry(revokes=proven.digest))
+            for proven, name in _standing(block.reading, "alias")
+            if isinstance(proven.entry, AliasEntry) and (proven.entry.namespace, name) == (namespace, value)
+        ]
+        if not ended:
+            raise NotFoundError(f"no alias {readable(value)} of {readable(namespace)}")
+        return ended
+
+    _administer(ledger, caller, make)
+
+
+def _standing(reading: Reading, noun: str) -> Iterator[Listing]:
+    """All entries of the store chain under a noun that nothing ended."""
+    for row in reading.reader.catalog(reading.store.number, noun):
+        listing = reading.listed(row)
+        if listing.proven.ending is Ending.NONE:
+            yield listing
+
+
+def namespaces(ledger: Ledger, caller: Caller) -> tuple[dict[str, Any], ...]:
+    """Every namespace the caller may read or write, with its scope, name, aliases, head and totals."""
+    with ledger.reads(caller) as (reading, identity):
+        aliases: dict[str, list[str]] = {}
+        for proven, name in _standing(reading, "alias"):
+            if isinstance(proven.entry, AliasEntry) and name is not None:
+                aliases.setdefault(proven.entry.namespace, []).append(name)
+        found = []
+        for proven, name in _standing(reading, "namespace"):
+            entry = proven.entry
+            if not isinstance(entry, NamespaceEntry) or not identity.exists(entry.namespace):
+                continue
+            head = identity.chain(entry.namespace).head
+            found.append(
+                {
+                    "namespace": entry.namespace,
+                    "scope": entry.scope.value,
+                    "name": name,
+                    "aliases": aliases.get(entry.namespace, []),
+                    "records": head.counts.records,
+                    "current": head.counts.current,
+                    "open": head.counts.open,
+                    "sequence": head.sequence,
+                    "head": head.id.hex(),
+                }
+            )
+        return tuple(found)
+
+
+def bound(ledger: Ledger, caller: Caller) -> dict[str, Any]:
+    """Where the caller's reads and default writes go, by scope, without making anything."""
+    with ledger.reads(caller) as (_, identity):
+        answer: dict[str, Any] = {"principal": caller.principal, "known": identity.principal is not None}
+        visible, problems = identity.visible()
+        for where, place in visible:
+            answer[place.scope.value] = where.namespace
+        return answer | problems
+
+
+def grants(ledger: Ledger, caller: Caller, principal: str | None) -> tuple[dict[str, Any], ...]:
+    """The standing grants of a principal (the caller's without a name); those of others take admin."""
+    name = principal or caller.principal
+    with ledger.reads(caller) as (reading, identity):
+        if name != caller.principal:
+            place = _store_place(reading)
+            allowed = identity.allowed(Act.ADMIN, place)
+            if isinstance(allowed, Refusal):
+                raise DeniedError(Act.ADMIN, allowed, place, identity.principal)
+        return tuple(
+            {
+                "grant": grant.grant,
+                "principal": name,
+                "act": grant.act.value,
+                "scope": grant.scope.value if grant.scope is not None else None,
+                "namespace": grant.namespace,
+                "expires": grant.expires,
+            }
+            for grant in Identity(reading, replace(caller, principal=name)).grants
+        )
+
+
+def grant(
+    ledger: Ledger,
+    caller: Caller,
+    principal: str,
+    act: Act,
+    *,
+    scope: Scope | None,
+    namespace: str | None,
+    expires: int | None,
+) -> str:
+    """Let a principal act on its namespaces of a scope, or on one namespace, until a time; returns the grant's id."""
+    if (scope is None) == (namespace is None):
+        raise UsageError("grant: a scope or a namespace, one of the two")
+    if expires is not None and not ledger.clock() < expires <= MAX_INTEGER:
+        raise UsageError("expires: a time to come, in microseconds UTC")
+    canonical.text(principal, name="principal", least=1, most=MAX_NAME_BYTES)
+    made = canonical.identifier("grt", ledger.entropy(10))
+
+    def make(block: Block) -> list[Admitted]:
+        if namespace is not None and block.identity.place(namespace) is None:
+            raise unknown(namespace)
+        named = Identity(block.reading, replace(caller, principal=principal)).principal
+        admitted = []
+        if named is None:
+            named, entry = block.name(NameOf.PRINCIPAL, "prn", principal)
+            admitted.append(entry)
+        new = GrantEntry(grant=made, principal=named, act=act, scope=scope, namespace=namespace, expires=expires)
+        return [*admitted, rules.plain(new)]
+
+    _administer(ledger, caller, make)
+    return made
+
+
+def revoke(ledger: Ledger, caller: Caller, grant_id: str) -> None:
+    """End a grant; what was done under it stands."""
+
+    def make(block: Block) -> list[Admitted]:
+        for proven, _ in _standing(block.reading, "grant"):
+            if isinstance(proven.entry, GrantEntry) and proven.entry.grant == grant_id:
+                return [rules.plain(RevokeEntry(revokes=proven.digest))]
+        raise NotFoundError(f"no grant {readable(grant_id)}")
+
+    _administer(ledger, caller, make)
+
+
+def status(ledger: Ledger, caller: Caller) -> dict[str, Any]:
+    """What a doctor wants to know of the opened store: its owner, head, key and number of namespaces."""
+    with ledger.reads(caller) as (reading, _):
+        head = reading.store.head
+        return {
+            "store": reading.store.namespace,
+            "owner": reading.named(owner_of(reading)),
+            "sequence": head.sequence,
+            "head": head.id.hex(),
+            "signer": head.header.signer,
+            "writable": ledger.keyring.signer is not None,
+            "namespaces": sum(1 for _ in reading.reader.chains()) - 1,
+        }
