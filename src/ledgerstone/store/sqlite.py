@@ -315,8 +315,10 @@ class SqliteReader:
             "SELECT record.row, trust, expires, length, words FROM carray(?) AS asked "
             "JOIN record ON record.row = asked.value JOIN words ON words.row = record.row WHERE ending = 0"
         )
+        if not positions:
+            return
         rows = apsw.carray(array("q", [number << _BITS | position for position in positions]))
-        for row, *columns in self._connection.execute(sql, (rows,)) if positions else ():
+        for row, *columns in self._connection.execute(sql, (rows,)):
             yield Candidate(row & _MASK, *columns)
 
     def corpus(self, number: int) -> Corpus:
