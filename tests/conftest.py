@@ -1,0 +1,49 @@
+"""How the tests run: no example has a deadline, and in CI every run draws the same ones."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import settings
+
+from tests.memories import MODEL, Scratch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from ledgerstone import Memory
+
+settings.register_profile("desk", deadline=None)
+settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
+settings.load_profile("ci" if os.environ.get("CI") else "desk")
+
+
+@pytest.fixture
+def scratch(tmp_path: Path) -> Iterator[Scratch]:
+    """A new store."""
+    made = Scratch(tmp_path / "memory.ledger")
+    yield made
+    made.memory.close()
+
+
+@pytest.fixture(scope="module")
+def shelf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scratch]:
+    """One store for all examples of a property, and for all tests of a file that only add to it."""
+    made = Scratch(tmp_path_factory.mktemp("shelf") / "memory.ledger")
+    yield made
+    made.memory.close()
+
+
+@pytest.fixture
+def ada(scratch: Scratch) -> Memory:
+    """The new store as its owner has it at a terminal, in a project."""
+    return scratch.memory
+
+
+@pytest.fixture
+def model(scratch: Scratch) -> Memory:
+    """The same store as a model has it, working for the owner."""
+    return scratch.by(MODEL)
