@@ -22,7 +22,6 @@ from ledgerstone.core.values import (
     Act,
     Budget,
     Draft,
-    Ending,
     Event,
     Mode,
     Origin,
@@ -32,6 +31,7 @@ from ledgerstone.core.values import (
     Remembered,
     Report,
     Scope,
+    Standing,
     Status,
     Trust,
 )
@@ -265,7 +265,10 @@ class Memory:
                 for where, _ in visible:
                     reading.counted(where)
                 raise NotFoundError(f"no memory {target} here")
-            return reading.record(found.where, found.scope, found.position)
+            record = reading.record(found.where, found.scope, found.position)
+            if not isinstance(wanted, bytes) and wanted[1] is None:
+                _check_newest(record)
+            return record
 
     def _find(
         self, reading: Reading, visible: list[tuple[Chain, Place]], wanted: tuple[str, int | None] | bytes
@@ -283,23 +286,7 @@ class Memory:
         if not rows:
             return None
         number, position, _ = rows[-1]
-        where, scope = chains[number]
-        if version is None:
-            self._newest(reading, where, position)
-        return _Place(where, scope, position)
-
-    def _newest(self, reading: Reading, where: Chain, position: int) -> None:
-        """The highest version must not say that another one followed it."""
-        known = reading.known(where, position)
-        if known is None:
-            raise CorruptionError(f"{where.namespace}: entry {position} is no version of a memory")
-        followed = known.ending in {Ending.SUPERSEDED, Ending.CLOSED} or (
-            known.ending is Ending.RETRACTED and known.status is not Status.RETRACTED
-        )
-        if followed:
-            raise CorruptionError(
-                f"{where.namespace}: what ended {canonical.address(known.memory, known.version)} is missing"
-            )
+        return _Place(*chains[number], position)
 
     def history(self, memory: str) -> tuple[Record, ...]:
         """All versions of a memory, oldest first, each with its standing."""
@@ -311,14 +298,14 @@ class Memory:
                 for where, _ in visible:
                     reading.counted(where)
                 raise NotFoundError(f"no memory {memory} here")
-            named = reading.known(found.where, found.position)
-            if named is None:  # pragma: no cover - _find gives positions of versions
-                raise CorruptionError(f"{found.where.namespace}: entry {found.position} is no version")
-            rows = [row for row in reading.reader.versions(named.memory) if row[0] == found.where.number]
-            self._newest(reading, found.where, rows[-1][1])
-            if [version for _, _, version in rows] != list(range(1, len(rows) + 1)):
-                raise CorruptionError(f"{found.where.namespace}: a version of {named.memory} is missing")
-            return tuple(reading.record(found.where, found.scope, position) for _, position, _ in rows)
+            where, scope, position = found
+            named = reading.record(where, scope, position).memory
+            rows = [row for row in reading.reader.versions(named) if row[0] == where.number]
+            versions = tuple(reading.record(where, scope, position) for _, position, _ in rows)
+            if [record.version for record in versions] != list(range(1, len(versions) + 1)):
+                raise CorruptionError(f"{where.namespace}: a version of {named} is missing")
+            _check_newest(versions[-1])
+            return versions
 
     def close_task(self, target: str, *, reason: str | None = None, idempotency_key: str | None = None) -> Remembered:
         """Close an open task; its text stays as it was, its next version says closed."""
@@ -537,6 +524,15 @@ class Memory:
     def status(self) -> dict[str, Any]:
         """What a doctor wants to know of the opened store: its owner, head, key and number of namespaces."""
         return administration.status(self._ledger, self.caller)
+
+
+def _check_newest(record: Record) -> None:
+    """The highest version that was found must not say that another one followed it."""
+    followed = record.standing is Standing.SUPERSEDED or (
+        record.standing is Standing.RETRACTED and record.status is not Status.RETRACTED
+    )
+    if followed:
+        raise CorruptionError(f"{record.namespace}: what ended {record.address} is missing")
 
 
 def _header(reading: Reading, where: Chain, sequence: int) -> Header:

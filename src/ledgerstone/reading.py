@@ -132,7 +132,10 @@ class Reading:
         known = self._heads.get(namespace, row.commit)
         if known is not None and known.number == row.number and known.head.frontier == row.frontier:
             return known
-        commit, header = chain.read(row.header, expected=row.commit)
+        data = self.reader.header(row.number, row.sequence)
+        if data is None:
+            raise CorruptionError(f"{namespace}: the head's commit {row.sequence} is missing")
+        commit, header = chain.read(data, expected=row.commit)
         if (header.namespace, header.sequence) != (namespace, row.sequence):
             raise CorruptionError(f"{namespace}: its head is not its own newest commit")
         if not self._keyring.verifies(header.signer, signing.COMMIT, commit, row.signature):
@@ -173,6 +176,10 @@ class Reading:
             if self._store is None or self._heads.catalogued == self._store.head.id:
                 self._heads.catalogued = after.head.id
             self._store = after
+
+    def stamped(self, number: int, sequence: int, stamp: Stamp, digest: bytes) -> None:
+        """Take up the stamp of a commit made here."""
+        self._stamps[number, sequence] = stamp, digest
 
     def stamp(self, number: int, sequence: int) -> tuple[Stamp, bytes]:
         """The stamp of a commit and its digest, as its header says; a leaf must bind it to be believed."""
@@ -264,10 +271,10 @@ class Reading:
 
     def version(self, where: Chain, position: int) -> tuple[Proven, Proven, Content | None] | None:
         """A version: its own entry, the record entry that holds its text (the same for most), and that content."""
-        known = self.reader.known(where.number, position)
-        if known is None:
+        standing = self.reader.standing(where.number, position)
+        if standing is None:
             return None
-        proven = self.prove(where, position, known.sequence, known.ended_by, known.ending)
+        proven = self.prove(where, position, *standing)
         body = proven
         while isinstance(body.entry, CloseEntry | RetractEntry):
             target = body.entry.closes if isinstance(body.entry, CloseEntry) else body.entry.retracts
@@ -280,9 +287,9 @@ class Reading:
     def _target(self, where: Chain, memory: str, version: int) -> Proven | None:
         for number, position, found in self.reader.versions(memory):
             if (number, found) == (where.number, version):
-                known = self.reader.known(number, position)
-                if known is not None:
-                    return self.prove(where, position, known.sequence, known.ended_by, known.ending)
+                standing = self.reader.standing(number, position)
+                if standing is not None:
+                    return self.prove(where, position, *standing)
         return None
 
     def known(self, where: Chain, position: int) -> Known | None:
@@ -446,11 +453,9 @@ class SnapshotFacts:
 
     def rejected(self, tombstone: bytes) -> bytes | None:
         for row in self._reading.reader.lookup(self._where.number, TOMBSTONE, tombstone.hex()):
-            known = self._reading.reader.known(self._where.number, row.position)
-            if known is not None:
-                return self._reading.prove(
-                    self._where, row.position, known.sequence, known.ended_by, known.ending
-                ).digest
+            standing = self._reading.reader.standing(self._where.number, row.position)
+            if standing is not None:
+                return self._reading.prove(self._where, row.position, *standing).digest
         return None
 
     def open_tasks(self) -> tuple[int, int]:

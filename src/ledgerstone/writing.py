@@ -129,7 +129,8 @@ class Batch:
                 words=self._words,
             )
         )
-        after = Chain(number, self._namespace, commit.head, {})
+        after = Chain(number, self._namespace, commit.head, dict(nodes))
+        self._reading.stamped(number, self.sequence, self._stamp, stamp_digest)
         self._reading.advance(where, after)
         return after
 

@@ -17,13 +17,12 @@ NodeKey = tuple[int, int]
 
 
 class ChainRow(NamedTuple):
-    """A chain as stored: ``number`` is the backend's own name for it; ``header`` is its newest commit's bytes."""
+    """A chain as stored; ``number`` is the backend's own name for it."""
 
     number: int
     namespace: str
     sequence: int
     commit: bytes
-    header: bytes
     signature: bytes
     frontier: tuple[bytes, ...]
 
@@ -63,6 +62,14 @@ class Candidate(NamedTuple):
     expires: int | None
     length: int
     words: str
+
+
+class Standing(NamedTuple):
+    """What a row says of a version's leaf, to be proven: its commit, and what ended it."""
+
+    sequence: int
+    ended_by: int
+    ending: int
 
 
 class Listed(NamedTuple):
@@ -120,6 +127,7 @@ class Reader(Protocol):
     def contents(self, number: int, first: int, last: int) -> Iterator[tuple[int, bytes, bytes]]: ...
     def node(self, number: int, level: int, index: int) -> bytes | None: ...
     def nodes(self, number: int) -> Iterator[tuple[int, int, bytes]]: ...
+    def standing(self, number: int, position: int) -> Standing | None: ...
     def known(self, number: int, position: int) -> Known | None: ...
     def knowns(self, number: int, first: int, last: int) -> Iterator[Known]: ...
     def versions(self, memory: str) -> list[tuple[int, int, int]]: ...

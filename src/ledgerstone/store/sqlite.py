@@ -27,6 +27,7 @@ from ledgerstone.store.protocol import (
     Corpus,
     Derived,
     Listed,
+    Standing,
     Step,
     Tally,
     WordRow,
@@ -127,11 +128,8 @@ class SqliteReader:
         if row is None:
             return None
         number, sequence, head, signature, frontier = row
-        header = self.header(number, sequence)
-        if header is None:
-            raise CorruptionError(f"{namespace}: the head's commit {sequence} is missing")
         hashes = tuple(frontier[i : i + HASH_BYTES] for i in range(0, len(frontier), HASH_BYTES))
-        return ChainRow(number, namespace, sequence, head, header, signature, hashes)
+        return ChainRow(number, namespace, sequence, head, signature, hashes)
 
     def first_chain(self) -> str | None:
         """The namespace of the chain that was made first, which is the store's own."""
@@ -193,6 +191,10 @@ class SqliteReader:
         for row, children in self._connection.execute(sql, _range(number)):
             local = row & _MASK
             yield local >> _LEVEL_BITS, local & ((1 << _LEVEL_BITS) - 1), children
+
+    def standing(self, number: int, position: int) -> Standing | None:
+        row = self._one("SELECT sequence, ended_by, ending FROM record WHERE row = ?", number << _BITS | position)
+        return None if row is None else Standing(*row)
 
     def known(self, number: int, position: int) -> Known | None:
         row = self._one(f"SELECT {_KNOWN} FROM record WHERE row = ?", number << _BITS | position)
