@@ -16,7 +16,6 @@ from ledgerstone.store.protocol import FOLD_EVERY, ChainRow, Derived, Reader, Wo
 from ledgerstone.writing import word_row
 
 LAST = (1 << 40) - 1
-BLOCK = 256
 
 
 def verify(reader: Reader, keyring: Keyring) -> Report:
@@ -57,50 +56,69 @@ def _replayed(reader: Reader, namespace: str, authorities: Authorities, *, store
 
 
 def _commits(reader: Reader, replay: Replay, row: ChainRow, keyring: Keyring) -> Iterator[tuple[int, Replayed]]:
-    """Replay a chain block by block, with its signatures, up to its head row."""
+    """Replay a chain commit by commit, with its signatures, up to its head row."""
     number = row.number
     signatures = reader.signatures(number)
     tiles = reader.tiles(number)
-    bodies = reader.entries(number, 0, LAST)
-    contents = reader.contents(number, 0, LAST)
-    pending = next(contents, None)
+    rows = _Rows(reader, number)
     last = -1
     for sequence, stored, data in reader.headers(number, newest=0, oldest=LAST):
         if sequence != last + 1:
             replay.find("chain", sequence, f"commits {last + 1} to {sequence - 1} are missing")
         last = sequence
-        count = _entry_count(data)
-        taken = []
-        for _ in range(count):
-            found = next(bodies, None)
-            if found is None:
-                break
-            taken.append(found)
-        if [position for position, _ in taken] != list(range(replay.size, replay.size + count)):
-            replay.find("entries", sequence, "an entry is missing or out of place")
-        upto = replay.size + len(taken)
-        own: dict[int, tuple[bytes, bytes]] = {}
-        while pending is not None and pending[0] < upto:
-            own[pending[0]] = pending[1], pending[2]
-            pending = next(contents, None)
-        for one in replay.commit(sequence, data, [body for _, body in taken], own):
-            yield sequence, one
-        head = replay.head
-        if head is None:
+        found = replay.header(sequence, data)
+        if found is None:
             continue
-        if stored != head.id:
+        commit, header = found
+        if stored != commit:
             replay.find("chain", sequence, "its id column is not the hash of its bytes")
+        first = replay.size
+        bodies = rows.bodies(first, len(header.entries))
+        if len(bodies) != len(header.entries):
+            replay.find("entries", sequence, "an entry is missing or out of place")
+        for one in replay.commit(commit, header, bodies, rows.contents(first + len(bodies))):
+            yield sequence, one
         if sequence % chain.SIGNATURE_EVERY == 0:
             signature = signatures.pop(sequence, None)
             if signature is None:
                 replay.find("signature", sequence, "its kept signature is missing")
             else:
-                check_signature(replay, keyring, sequence, head.id, signature, head.header.signer)
+                check_signature(replay, keyring, commit, header, signature)
     _finish_chain(replay, row, keyring, signatures, tiles)
-    if next(bodies, None) is not None:
-        replay.find("entries", None, "there are entries that no commit lists")
-    if pending is not None:
-        replay.find("content", None, "there are contents that no entry commits to")
+    if rows.left():
+        replay.find("entries", None, "there are entries or contents that no commit lists")
+
+
+class _Rows:
+    """Entries and contents of one chain in step with its commits, each table read once from end to end."""
+
+    __slots__ = ("_bodies", "_body", "_content", "_contents")
+
+    def __init__(self, reader: Reader, number: int) -> None:
+        self._bodies = reader.entries(number, 0, LAST)
+        self._contents = reader.contents(number, 0, LAST)
+        self._body = next(self._bodies, None)
+        self._content = next(self._contents, None)
+
+    def bodies(self, first: int, count: int) -> list[bytes]:
+        """The bytes of the entries from a position on, as far as they stand there one after another."""
+        taken: list[bytes] = []
+        while self._body is not None and len(taken) < count and self._body[0] == first + len(taken):
+            taken.append(self._body[1])
+            self._body = next(self._bodies, None)
+        return taken
+
+    def contents(self, end: int) -> dict[int, tuple[bytes, bytes]]:
+        """The salts and contents not yet taken, up to a position."""
+        taken: dict[int, tuple[bytes, bytes]] = {}
+        while self._content is not None and self._content[0] < end:
+            taken[self._content[0]] = self._content[1], self._content[2]
+            self._content = next(self._contents, None)
+        return taken
+
+    def left(self) -> bool:
+        """Whether anything was not taken."""
+        return self._body is not None or self._content is not None
 
 
 def _finish_chain(
@@ -110,18 +128,11 @@ def _finish_chain(
     if head is None or (row.sequence, row.commit, row.frontier) != (head.sequence, head.id, head.frontier):
         replay.find("head", row.sequence, "the head row is not the newest commit of the chain")
         return
-    check_signature(replay, keyring, head.sequence, head.id, row.signature, head.header.signer)
+    check_signature(replay, keyring, head.id, head.header, row.signature)
     if signatures:
         replay.find("signature", min(signatures), "a signature is kept that belongs to no commit")
     if tiles != replay.tiles:
         replay.find("tile", None, "the kept roots of 256 commits are not those of the chain")
-
-
-def _entry_count(data: bytes) -> int:
-    try:
-        return len(chain.read(data)[1].entries)
-    except CorruptionError:
-        return 0
 
 
 class _Derivation:
@@ -152,8 +163,6 @@ class _Derivation:
         if next(self._rows, None) != row:
             self._replay.find("words", sequence, f"the words of entry {change.position} are not those of its text")
             self._rows = self._reader.word_rows(self._number, change.position + 1, LAST)
-        if change.position < _folded(self._replay):
-            pass
 
     def finish(self, posted: Counter[str]) -> None:
         """Compare everything else that is derived."""
@@ -224,10 +233,6 @@ class _Derivation:
             replay.find("index", None, "the word frequencies are not those of the records")
         if self._reader.corpus(self._number) != (through, documents, length):
             replay.find("index", None, "the totals of the word index are not those of the records")
-
-
-def _folded(replay: Replay) -> int:
-    return replay.size // FOLD_EVERY * FOLD_EVERY
 
 
 def derived_words(change: Change, content: Content | None, texts: dict[int, Content]) -> WordRow | None:

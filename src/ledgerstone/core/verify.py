@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ledgerstone.core import canonical, chain, entries, merkle, rules, signing, state
-from ledgerstone.core.authority import TRUST_OF_ORIGIN, UNOWNED
+from ledgerstone.core.authority import UNOWNED
 from ledgerstone.core.chain import Head
 from ledgerstone.core.entries import (
     Content,
@@ -17,13 +17,12 @@ from ledgerstone.core.entries import (
     GrantEntry,
     Header,
     NamespaceEntry,
-    RecordEntry,
     RevokeEntry,
     Sealed,
 )
 from ledgerstone.core.facts import Change
 from ledgerstone.core.projection import NO_COUNTS, Folded, counted, project
-from ledgerstone.core.values import Act, Ending, Finding, Scope
+from ledgerstone.core.values import Act, Finding, Scope
 from ledgerstone.errors import CorruptionError, RuleError
 
 
@@ -112,15 +111,19 @@ class Replay:
         """Add a finding."""
         self.findings.append(Finding(code, self.namespace, sequence, message))
 
-    def commit(
-        self, expected: int, data: bytes, bodies: Sequence[bytes], contents: Mapping[int, tuple[bytes, bytes]]
-    ) -> list[Replayed]:
-        """Take the next commit in: its header's bytes, its entries' bytes, its contents by position."""
+    def header(self, sequence: int, data: bytes) -> tuple[bytes, Header] | None:
+        """The next commit's id and header from its bytes; None, with a finding, when they are no header."""
         try:
-            commit, header = chain.read(data)
+            return chain.read(data)
         except CorruptionError as error:
-            self.find("header", expected, error.message)
-            return []
+            self.find("header", sequence, error.message)
+            return None
+
+    def commit(
+        self, commit: bytes, header: Header, bodies: Sequence[bytes], contents: Mapping[int, tuple[bytes, bytes]]
+    ) -> list[Replayed]:
+        """Take the next commit in: its id and header, its entries' bytes, its contents by position."""
+        expected = header.sequence
         wrong = chain.follows(header, self.head, namespace=self.namespace)
         if wrong is not None:
             self.find("chain", expected, f"commit {header.sequence} {wrong}")
@@ -274,12 +277,11 @@ class Replay:
         return len(self._sequences)
 
 
-def check_signature(
-    replay: Replay, keyring: signing.Keyring, sequence: int, commit: bytes, signature: bytes, signer: str
-) -> None:
+def check_signature(replay: Replay, keyring: signing.Keyring, commit: bytes, header: Header, signature: bytes) -> None:
     """A kept signature was made by a trusted key over this commit."""
-    if not keyring.verifies(signer, signing.COMMIT, commit, signature):
-        replay.find("signature", sequence, f"no trusted key signed commit {commit.hex()[:16]} (signer {signer})")
-
-
-__all__ = ["TRUST_OF_ORIGIN", "Authorities", "Ending", "RecordEntry", "Replay", "Replayed", "check_signature"]
+    if not keyring.verifies(header.signer, signing.COMMIT, commit, signature):
+        replay.find(
+            "signature",
+            header.sequence,
+            f"no trusted key signed commit {commit.hex()[:16]} (signer {header.signer})",
+        )
