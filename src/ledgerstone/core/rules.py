@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Callable
 from typing import Final, NamedTuple, NoReturn
@@ -21,11 +22,13 @@ from ledgerstone.core.entries import (
     seal_content,
 )
 from ledgerstone.core.facts import Facts, Known
+from ledgerstone.core.projection import undermined
 from ledgerstone.core.values import (
     DEFAULT_FLOOR,
     MAX_COVERS,
     MAX_INTEGER,
     MAX_KEY_BYTES,
+    MAX_NAME_BYTES,
     MAX_REASON_BYTES,
     MAX_SOURCE_BYTES,
     MAX_SOURCES,
@@ -112,10 +115,22 @@ def check_text(draft: Draft, limits: Limits) -> None:
 
 
 def normal_value(text: str) -> str:
-    """A value as a tombstone compares it: case, width, spacing and invisible characters do not count."""
-    folded = unicodedata.normalize("NFKC", text).casefold()
-    seen = "".join(c for c in folded if unicodedata.category(c) != "Cf")
+    """A value as a tombstone compares it: case, width, spacing and invisible characters do not count.
+
+    As Unicode's NFKC_Casefold (5.18.1), over what is seen; the normal form of a normal form is itself.
+    """
+    # Folding can undo the normal form, and what stood around an invisible character can compose: hence twice.
+    folded = unicodedata.normalize("NFKC", _UNSEEN.sub("", text)).casefold()
+    seen = _UNSEEN.sub("", unicodedata.normalize("NFKC", _UNSEEN.sub("", folded)))
     return " ".join(seen.split())
+
+
+# Default_Ignorable_Code_Point, and what controls or annotates without being seen; spaces are not among them.
+_UNSEEN: Final = re.compile(
+    "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
+    "\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U00013430-\U0001343f"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
 
 
 def enter(draft: Draft, writing: Writing, facts: Facts) -> Admitted:
@@ -191,7 +206,9 @@ def plain(entry: Entry) -> Admitted:
 
 
 def with_content(make: Callable[[Sealed], Entry], content: Content, salt: bytes) -> Admitted:
-    """An entry made around a content that is sealed under the salt."""
+    """An entry made around a content that is sealed under the salt; a name in it has 1 to 1024 bytes."""
+    if content.name is not None:
+        canonical.text(content.name, name="name", least=1, most=MAX_NAME_BYTES)
     sealed, data = seal_content(content, salt)
     return _admitted(make(sealed), content, salt, data)
 
@@ -240,7 +257,7 @@ def check_record(
     _check_identity(entry, content, facts)
     _check_status(entry, facts)
     if entry.kind is Kind.SUMMARY:
-        _check_summary(entry, sources, covers)
+        _check_summary(entry, sources, covers, facts)
     elif covers or entry.depth:
         refuse("covers", f"only a summary covers, not a {entry.kind.value}")
     if entry.kind is Kind.PROCEDURE and not any(
@@ -320,14 +337,12 @@ def _check_status(entry: RecordEntry, facts: Facts) -> None:
             )
 
 
-def _check_summary(entry: RecordEntry, sources: list[Known], covers: list[Known]) -> None:
+def _check_summary(entry: RecordEntry, sources: list[Known], covers: list[Known], facts: Facts) -> None:
     if not sources:
         refuse("summary", "needs at least one source")
     if not set(entry.covers) <= set(entry.sources):
         refuse("covers", "each one is also a source")
-    for known in sources:
-        if not known.current:
-            refuse("summary", f"{canonical.address(known.memory, known.version)} is no longer current")
+    _check_ground(entry, sources, facts)
     for known in covers:
         if known.open_task:
             refuse("covers", f"{canonical.address(known.memory, known.version)} is an open task")
@@ -343,6 +358,19 @@ def _check_summary(entry: RecordEntry, sources: list[Known], covers: list[Known]
     covered = sum(known.text_bytes for known in covers)
     if entry.content.text_bytes >= covered:
         refuse("covers", f"shorter than the {covered} bytes covered, not {entry.content.text_bytes}")
+
+
+def _check_ground(entry: RecordEntry, sources: list[Known], facts: Facts) -> None:
+    """A summary rests on what stands, and goes on standing once the summary is there."""
+    previous = facts.latest(entry.memory)
+    ending: set[int] = set()
+    if previous is not None and previous.current:
+        ending = {previous.position, *(position for position, _ in undermined(previous.position, facts))}
+    for known in sources:
+        if not known.current:
+            refuse("summary", f"{canonical.address(known.memory, known.version)} is no longer current")
+        if known.position in ending:
+            refuse("summary", f"{canonical.address(known.memory, known.version)} would end with this very write")
 
 
 def settle(target: Known, origin: Origin, *, closing: bool) -> None:
