@@ -410,7 +410,9 @@ def _lean(schema: dict[str, Any]) -> dict[str, Any]:
 class _Door(MCPServer[_House]):
     """The SDK's server, with our own words for every refusal and an answer to every line."""
 
-    async def call_tool(self, name: str, arguments: dict[str, Any], context: Context[_House, Any] | None = None) -> Any:
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context[_House, Any] | None = None
+    ) -> CallToolResult | InputRequiredResult:
         """Call a tool; whatever goes wrong is an answer, in the shape that every door has for errors."""
         try:
             return await super().call_tool(name, arguments, context)
