@@ -69,6 +69,7 @@ class RuleError(LedgerstoneError):
         self.rule = rule
 
     def wire(self) -> dict[str, str]:
+        """The one shape, with the rule's name."""
         return {**super().wire(), "rule": self.rule}
 
 

@@ -240,7 +240,7 @@ class Block:
         batch.append(self.writer, self._ledger.keyring, store=None)
 
     def settle(self, target: Target) -> tuple[Chain, Stamp]:
-        """Authorise a write to a target, make what it needs (its namespace, names of session and host), and stamp it."""
+        """Authorise a write to a target, make what it needs (namespace, names of session and host), and stamp it."""
         identity, caller, place = self.identity, self.identity.caller, target.place
         create = self.authorize(Act.CREATE, place) if place.namespace is None else None
         grant = self.authorize(Act.WRITE, place)

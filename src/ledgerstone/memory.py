@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, Self
 from ledgerstone import administration, auditing, recalling, verifying
 from ledgerstone.core import canonical, entries, rules
 from ledgerstone.core.authority import Caller, Place
-from ledgerstone.core.entries import Content, GrantEntry, Header, Idempotency
+from ledgerstone.core.entries import GrantEntry, Header, Idempotency
 from ledgerstone.core.merkle import leaf_hash
 from ledgerstone.core.namespaces import unknown
 from ledgerstone.core.rules import Writing
@@ -200,8 +200,7 @@ class Memory:
                 f"idempotency key: already used in commit {sequence} with other content",
                 hint="repeat the first content exactly, or take a new key",
             )
-        first = header.counts.entries - len(header.entries)
-        return self._answers(block, where, target, range(first, header.counts.entries), header, sequence, repeated=True)
+        return self._answers(block, where, target, header, repeated=True)
 
     def _committed(
         self, block: Block, batch: Batch, target: Target, key: str | None, verb: str, wire: Any
@@ -210,25 +209,17 @@ class Memory:
         if key is not None and batch.where is not None:
             idempotency = self._named_write(batch.where.namespace, key, verb, wire)
         where = batch.append(block.writer, self._ledger.keyring, store=block.point(), idempotency=idempotency)
-        positions = range(batch.first, where.head.counts.entries)
-        return self._answers(block, where, target, positions, where.head.header, where.head.sequence, repeated=False)
+        return self._answers(block, where, target, where.head.header, repeated=False)
 
     def _answers(
-        self,
-        block: Block,
-        where: Chain,
-        target: Target,
-        positions: range,
-        header: Header,
-        sequence: int,
-        *,
-        repeated: bool,
+        self, block: Block, where: Chain, target: Target, header: Header, *, repeated: bool
     ) -> tuple[Remembered, ...]:
-        """What was committed, read back from the rows that were just written and proven like any read."""
+        """What a commit holds, read back from the rows that were written and proven like any read."""
         scope = target.place.scope
         commit = leaf_hash(entries.encode_header(header))
+        first = header.counts.entries - len(header.entries)
         answers = []
-        for position in positions:
+        for position in range(first, header.counts.entries):
             record = block.reading.record(where, scope, position)
             replaced = None
             if record.version > 1:
@@ -237,7 +228,7 @@ class Memory:
                 Remembered(
                     record=record,
                     commit=commit,
-                    sequence=sequence,
+                    sequence=header.sequence,
                     repeated=repeated,
                     replaced=replaced,
                     created_namespace=block.made,

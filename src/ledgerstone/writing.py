@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ledgerstone.core import chain, entries, signing, state
 from ledgerstone.core.entries import Content, Counts, Idempotency, Stamp, StorePoint
-from ledgerstone.core.facts import Change
+from ledgerstone.core.facts import Change, Slot
 from ledgerstone.core.projection import NO_COUNTS, Folded, counted, project, searchable
 from ledgerstone.core.rules import Admitted
 from ledgerstone.core.values import Ending, Limits
@@ -57,15 +57,9 @@ class Batch:
     def add(self, admitted: Admitted, *, text_of: Content | None = None) -> Change:
         """Take an admitted entry in; ``text_of`` is the content that a closed task goes on with."""
         position = self.first + len(self._admitted)
-        change = project(
-            admitted.entry,
-            admitted.content,
-            position=position,
-            sequence=self.sequence,
-            digest=admitted.digest,
-            facts=self.facts,
-        )
-        before = self.facts.apply(change, admitted.digest, self.sequence)
+        slot = Slot(position, self.sequence, admitted.digest)
+        change = project(admitted.entry, admitted.content, slot, self.facts)
+        before = self.facts.apply(change, slot)
         self.counts = counted(self.counts, change, before)
         self._admitted.append(admitted)
         self._changes.append(change)

@@ -22,11 +22,11 @@ TRUST_OF_ORIGIN: Final = {
 }
 
 # What a local installation grants its one principal; never global, which takes an act of its own.
-LOCAL_GRANTS: Final = tuple(
-    (act, scope)
-    for scope in (Scope.SESSION, Scope.PROJECT, Scope.USER)
-    for act in (Act.READ, Act.WRITE, Act.CREATE, Act.FORGET)
-) + ((Act.ADMIN, Scope.STORE),)
+LOCAL_GRANTS: Final = (
+    *((act, scope) for scope in (Scope.SESSION, Scope.PROJECT, Scope.USER) for act in (Act.READ, Act.WRITE)),
+    *((act, scope) for scope in (Scope.SESSION, Scope.PROJECT, Scope.USER) for act in (Act.CREATE, Act.FORGET)),
+    (Act.ADMIN, Scope.STORE),
+)
 
 UNOWNED: Final = frozenset({Scope.GLOBAL, Scope.STORE})
 

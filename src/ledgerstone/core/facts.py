@@ -7,9 +7,18 @@ from typing import NamedTuple, Protocol
 from ledgerstone.core.values import Ending, Kind, Status, Trust
 
 
+class Slot(NamedTuple):
+    """Where an entry stands: its position, the sequence of its commit, and its digest."""
+
+    position: int
+    sequence: int
+    digest: bytes
+
+
 class Known(NamedTuple):
-    """One version as rules see it. ``body`` is the position whose content holds its text; ``depth`` counts the
-    levels of summaries below it.
+    """One version as rules see it.
+
+    ``body`` is the position whose content holds its text; ``depth`` counts the levels of summaries below it.
     """
 
     position: int
@@ -43,8 +52,8 @@ class Change(NamedTuple):
     """What one entry does to a namespace: the version it adds, what it ends, and what is derived from it.
 
     ``born`` is the ending the entry itself has from the start (NONE for nearly all). ``ended`` names earlier
-    positions. ``sources`` and ``covers`` are positions. ``lookups`` find an entry by what it
-    is about: a noun and a value. ``indexed`` says that the text at ``added.body`` belongs in the word index under this position.
+    positions. ``sources`` and ``covers`` are positions. ``lookups`` find an entry by what it is about: a noun and a
+    value. ``indexed`` says that the text at ``added.body`` belongs in the word index under this position.
     """
 
     position: int

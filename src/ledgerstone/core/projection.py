@@ -20,7 +20,7 @@ from ledgerstone.core.entries import (
     RevokeEntry,
     SettingEntry,
 )
-from ledgerstone.core.facts import Change, Facts, Known
+from ledgerstone.core.facts import Change, Facts, Known, Slot
 from ledgerstone.core.values import DEFAULT_FLOOR, AliasOf, Ending, NameOf, Scope, Status
 
 NO_COUNTS: Final = Counts(entries=0, records=0, live=0, current=0, open=0, indexed=0)
@@ -51,24 +51,22 @@ def alias_lookup(of: AliasOf, value: str) -> str:
     return f"{of.value} {value}"
 
 
-def project(
-    entry: Entry, content: Content | None, *, position: int, sequence: int, digest: bytes, facts: Facts
-) -> Change:
+def project(entry: Entry, content: Content | None, slot: Slot, facts: Facts) -> Change:
     """The change that one admitted entry makes to its namespace, given the past before it."""
     match entry:
         case RecordEntry():
-            return _record(entry, content, position, sequence, digest, facts)
+            return _record(entry, content, slot, facts)
         case CloseEntry():
-            return _settled(entry, entry.closes, Ending.CLOSED, position, sequence, digest, facts)
+            return _settled(entry, entry.closes, slot, facts)
         case RetractEntry():
-            return _settled(entry, entry.retracts, Ending.RETRACTED, position, sequence, digest, facts)
+            return _settled(entry, entry.retracts, slot, facts)
         case RevokeEntry():
             target = facts.position(entry.revokes)
             ended = () if target is None else ((target, Ending.REVOKED),)
-            return Change(position, ended=ended, lookups=((entry.noun, ""),))
+            return Change(slot.position, ended=ended, lookups=((entry.noun, ""),))
         case GenesisEntry() if entry.scope is not Scope.STORE:
-            return Change(position)
-    return Change(position, lookups=_lookups(entry, _name(content)), live=content is not None)
+            return Change(slot.position)
+    return Change(slot.position, lookups=_lookups(entry, _name(content)), live=content is not None)
 
 
 def _lookups(entry: Entry, name: str) -> tuple[tuple[str, str], ...]:
@@ -92,9 +90,7 @@ def _name(content: Content | None) -> str:
     return (content.name if content is not None else None) or ""
 
 
-def _record(
-    entry: RecordEntry, content: Content | None, position: int, sequence: int, digest: bytes, facts: Facts
-) -> Change:
+def _record(entry: RecordEntry, content: Content | None, slot: Slot, facts: Facts) -> Change:
     sources = [facts.position(source) for source in entry.sources]
     covers = [facts.position(cover) for cover in entry.covers]
     born = Ending.NONE
@@ -107,24 +103,24 @@ def _record(
     if previous is not None and previous.current:
         ended = ((previous.position, Ending.SUPERSEDED), *undermined(previous.position, facts))
     known = Known(
-        position=position,
-        sequence=sequence,
-        digest=digest,
+        position=slot.position,
+        sequence=slot.sequence,
+        digest=slot.digest,
         memory=entry.memory,
         version=entry.version,
         kind=entry.kind,
         status=entry.status,
         trust=entry.trust,
         text_bytes=entry.content.text_bytes,
-        body=position,
+        body=slot.position,
         depth=entry.depth,
         key=content.key if content is not None else None,
         expires=entry.expires,
-        ended_by=sequence if born else 0,
+        ended_by=slot.sequence if born else 0,
         ending=born,
     )
     return Change(
-        position,
+        slot.position,
         added=known,
         ended=ended,
         born=born,
@@ -135,29 +131,22 @@ def _record(
     )
 
 
-def _settled(
-    entry: CloseEntry | RetractEntry,
-    target: bytes,
-    ending: Ending,
-    position: int,
-    sequence: int,
-    digest: bytes,
-    facts: Facts,
-) -> Change:
+def _settled(entry: CloseEntry | RetractEntry, target: bytes, slot: Slot, facts: Facts) -> Change:
     """A task closed or a memory retracted: the next version, with the text of the one it ends."""
     where = facts.position(target)
     before = facts.version(where) if where is not None else None
     if before is None:
-        return Change(position)
-    closed = ending is Ending.CLOSED
+        return Change(slot.position)
+    closed = isinstance(entry, CloseEntry)
+    ending = Ending.CLOSED if closed else Ending.RETRACTED
     known = before._replace(
-        position=position,
-        sequence=sequence,
-        digest=digest,
+        position=slot.position,
+        sequence=slot.sequence,
+        digest=slot.digest,
         version=entry.version,
         status=Status.CLOSED if closed else Status.RETRACTED,
         trust=entry.trust,
-        ended_by=0 if closed else sequence,
+        ended_by=0 if closed else slot.sequence,
         ending=Ending.NONE if closed else ending,
     )
     ended = ((before.position, ending), *undermined(before.position, facts, ending))
@@ -165,7 +154,7 @@ def _settled(
     if isinstance(entry, RetractEntry) and entry.tombstone is not None:
         lookups = ((TOMBSTONE, entry.tombstone.hex()),)
     return Change(
-        position,
+        slot.position,
         added=known,
         ended=ended,
         born=known.ending,
@@ -204,19 +193,19 @@ class Folded:
         self.known: dict[int, Known] = {}
         self.open = base.open_tasks() if base is not None else (0, 0)
 
-    def apply(self, change: Change, digest: bytes, sequence: int) -> list[Known]:
+    def apply(self, change: Change, slot: Slot) -> list[Known]:
         """Take a change in; returns the versions that it ended, as they stood before."""
-        self._digests[digest] = change.position
+        self._digests[slot.digest] = change.position
         before = []
         for position, ending in change.ended:
             known = self.version(position)
             if known is not None:
                 before.append(known)
-                self.known[position] = known._replace(ended_by=sequence, ending=ending)
+                self.known[position] = known._replace(ended_by=slot.sequence, ending=ending)
                 self._oblige(known, -1)
         for noun, value in change.lookups:
             if noun == TOMBSTONE:
-                self._tombstones.setdefault(bytes.fromhex(value), digest)
+                self._tombstones.setdefault(bytes.fromhex(value), slot.digest)
         added = change.added
         if added is not None:
             self.known[change.position] = added

@@ -20,7 +20,7 @@ from ledgerstone.core.entries import (
     RevokeEntry,
     Sealed,
 )
-from ledgerstone.core.facts import Change
+from ledgerstone.core.facts import Change, Slot
 from ledgerstone.core.projection import NO_COUNTS, Folded, counted, project
 from ledgerstone.core.values import Act, Finding, Scope
 from ledgerstone.errors import CorruptionError, RuleError
@@ -171,8 +171,9 @@ class Replay:
             self.find("rule", sequence, f"entry {position} breaks the rule {error.message}")
         if isinstance(entry, GenesisEntry):
             self._judge_genesis(entry, header, position)
-        change = project(entry, content, position=position, sequence=sequence, digest=digest, facts=self.folded)
-        before = self.folded.apply(change, digest, sequence)
+        slot = Slot(position, sequence, digest)
+        change = project(entry, content, slot, self.folded)
+        before = self.folded.apply(change, slot)
         if change.born:
             self.ended[position] = sequence, change.born.value
         for ended, ending in change.ended:

@@ -84,8 +84,9 @@ class Listed(NamedTuple):
 
 
 class Derived(NamedTuple):
-    """All derived rows of one chain, as a replay gives them: (sequence, change, words), and so on,
-    lazily and in this order; ``entries`` counts them once the others were taken.
+    """All derived rows of one chain, as a replay gives them, lazily and to be taken in this order.
+
+    ``changes``: (sequence, change, words). ``entries`` counts them once the others were taken.
     """
 
     changes: Iterable[tuple[int, Change, WordRow | None]]

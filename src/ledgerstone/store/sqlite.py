@@ -39,7 +39,10 @@ LEAST_SQLITE: Final = (3, 51, 3)
 _BITS: Final = schema.ROW_BITS
 _MASK: Final = (1 << _BITS) - 1
 _LEVEL_BITS: Final = 36
-_KNOWN: Final = "row, sequence, digest, memory, version, kind, status, trust, text_bytes, body, depth, key, expires, ended_by, ending"
+_KNOWN: Final = (
+    "row, sequence, digest, memory, version, kind, status, trust, text_bytes, body, depth, key, expires, "
+    "ended_by, ending"
+)
 
 
 def _known(values: tuple[Any, ...]) -> Known:
