@@ -50,7 +50,8 @@ Door = Literal["cli", "mcp"]
 class Settings:
     """All that the host decided. ``won`` names the source of each setting; ``place`` is where hints are gathered.
 
-    ``project`` is a namespace's id that was named outright, ``no_place`` says why there is no ``place``.
+    ``project`` is a namespace's id that was named outright, ``no_place`` says why there is no ``place``, ``codex`` is
+    where Codex keeps its configuration.
     """
 
     store: Path
@@ -65,6 +66,7 @@ class Settings:
     place: Path | None
     no_place: str | None
     home: Path
+    codex: Path
     new_places: bool
     budget: Budget
     won: Mapping[str, str]
@@ -129,6 +131,7 @@ def settle(
         place=place,
         no_place=no_place,
         home=home,
+        codex=Path(environ.get("CODEX_HOME") or home / ".codex"),
         new_places=_one_of("new_places", values["new_places"], "allow", "confirm") == "allow",
         budget=replace(
             Budget(),
@@ -266,13 +269,16 @@ def _place(environ: Mapping[str, str], cwd: Path | None, home: Path) -> tuple[Pa
     return place, None, by
 
 
-def _project_file(place: Path | None, home: Path) -> Path | None:
-    """The project's file: at the top of the nearest repository below home, and nowhere else."""
-    if place is None:
-        return None
+def repository_top(place: Path, home: Path) -> Path | None:
+    """The top of the nearest repository around a place and below home, or None."""
     here, end = Path(os.path.realpath(place)), Path(os.path.realpath(home))
     upward = takewhile(lambda each: each not in (end, each.parent), (here, *here.parents))
-    top = next((each for each in upward if (each / ".git").exists()), None)
+    return next((each for each in upward if (each / ".git").exists()), None)
+
+
+def _project_file(place: Path | None, home: Path) -> Path | None:
+    """The project's file: at the top of its repository, and nowhere else."""
+    top = None if place is None else repository_top(place, home)
     return None if top is None else top / PROJECT_FILE
 
 
@@ -375,3 +381,8 @@ def _cwd() -> Path | None:
         return Path.cwd()
     except OSError:
         return None
+
+
+def without_colour(environ: Mapping[str, str] | None = None) -> bool:
+    """Whether colours are unwelcome (no-color.org)."""
+    return bool((os.environ if environ is None else environ).get("NO_COLOR"))

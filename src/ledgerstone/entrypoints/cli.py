@@ -1,0 +1,300 @@
+"""The command line: the group, and the verbs of every day."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import click
+
+from ledgerstone.core.values import MAX_LIST, Draft, Kind, Lane, Mode, Retention, Scope, Standing
+from ledgerstone.entrypoints import cli_admin, host
+from ledgerstone.entrypoints.frame import HELP, Door, Program, given_text, moment, verb
+
+if TYPE_CHECKING:
+    from ledgerstone.core.values import Page, Record, Remembered
+    from ledgerstone.memory import Memory
+
+# Where a write may go without the id of a namespace.
+WRITABLE = [scope.value for scope in (Scope.SESSION, Scope.PROJECT, Scope.USER, Scope.GLOBAL)]
+
+
+class Ledgerstone(Program):
+    """The program, its commands in the order of their use."""
+
+    sections: ClassVar = {
+        "Remember and recall": ("remember", "recall", "get", "list", "history"),
+        "Correct": ("close", "retract"),
+        "Prove": ("verify", "audit", "rebuild"),
+        "Set up": ("init", "namespaces", "grants", "keys", "doctor", "completion"),
+        "Serve and show": ("mcp", "demo"),
+    }
+
+
+def _version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:  # noqa: FBT001 - Click passes it so
+    if asked and not ctx.resilient_parsing:
+        click.echo(f"ledgerstone {cli_admin.own_version()}")
+        ctx.exit()
+
+
+@click.group(cls=Ledgerstone, context_settings=HELP)
+@click.option("--store", metavar="PATH", help="The store's file.")
+@click.option("--key-file", metavar="PATH", help="The key file.")
+@click.option("--project", metavar="ID", help="The project's namespace, whatever the directory says.")
+@click.option("--session", metavar="NAME", help="The session that is going on.")
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version.")
+@click.pass_context
+def main(ctx: click.Context, /, **flags: str | None) -> None:
+    """Durable, verifiable memory for AI agents: exact text, bounded recall, proof of both.
+
+    Answers go to standard output, everything said beside them to standard error. Begin with: ledgerstone init
+    """
+    if host.without_colour():
+        ctx.color = False
+    ctx.obj = Door(flags=flags, terminal=host.at_terminal())
+
+
+@main.command
+@click.argument("text", metavar="TEXT|-")
+@click.option("--kind", type=click.Choice([kind.value for kind in Kind]), default="note", show_default=True)
+@click.option("--scope", type=click.Choice(WRITABLE), help="Where it applies.  [default: the project]")
+@click.option("--namespace", metavar="ID", help="One namespace by its id, in place of a scope.")
+@click.option("--key", help="A name for what it is about; the next text under it replaces this one.")
+@click.option("--replaces", metavar="ADDRESS", help="The version that must still be current, else it is a conflict.")
+@click.option("--source-of", "sources", multiple=True, metavar="ADDRESS", help="A record this one rests on. (many)")
+@click.option("--covers", multiple=True, metavar="ADDRESS", help="A source that this summary condenses. (many)")
+@click.option("--due", type=moment, metavar="TIME", help="When a task or reminder falls due.")
+@click.option("--expires", type=moment, metavar="TIME", help="When it leaves recall by itself.")
+@click.option("--valid-from", type=moment, metavar="TIME", help="Since when it is true.")
+@click.option("--valid-until", type=moment, metavar="TIME", help="Until when it is true.")
+@click.option("--trigger", "triggers", multiple=True, help="What should bring it to mind. (many)")
+@click.option("--retention", type=click.Choice([each.value for each in Retention]), default="long_term")
+@click.option("--tag", "tags", multiple=True, help="A tag. (many)")
+@click.option("--title", help="The title of where it comes from.")
+@click.option("--source", metavar="ADDRESS", help="Where it comes from: a page, a file, a conversation.")
+@click.option("--place", help="The place within that source.")
+@click.option("--external", is_flag=True, help="It passes on what somebody else wrote; this only lowers its trust.")
+@click.option("--idempotency-key", metavar="NAME", help="Said again under the same name, it is not written twice.")
+@verb
+def remember(door: Door, /, text: str, scope: str | None, namespace: str | None, **options: Any) -> None:
+    """Keep a text exactly as given; prints its address.
+
+    With - the text is standard input, byte for byte: nothing is stripped.
+    """
+    name = options.pop("idempotency_key")
+    draft = Draft(
+        text=given_text(text),
+        **{**options, "kind": Kind(options["kind"]), "retention": Retention(options["retention"])},
+    )
+    with door.memory() as memory:
+        answer = memory.remember(
+            draft,
+            scope=None if scope is None else Scope(scope),
+            namespace=namespace,
+            idempotency_key=name,
+        )
+    _written(door, answer)
+
+
+@main.command
+@click.argument("query", default="")
+@click.option("--mode", type=click.Choice([mode.value for mode in Mode]), default="balanced", show_default=True)
+@click.option("--bytes", "most_bytes", type=int, help="What the context may weigh.  [default: 8192]")
+@click.option("--items", "most_items", type=int, help="How many entries it may have.  [default: 16]")
+@click.option("--heads", is_flag=True, help="With --json: the heads it was read at.")
+@verb
+def recall(door: Door, query: str, mode: str, most_bytes: int | None, most_items: int | None, *, heads: bool) -> None:
+    """Give a bounded context: every open task, then what the query finds and what is recent.
+
+    Nothing is cut. What does not fit is left out, and counted on standard error.
+    """
+    budget = door.settings().budget
+    budget = replace(
+        budget,
+        bytes=budget.bytes if most_bytes is None else most_bytes,
+        items=budget.items if most_items is None else most_items,
+    )
+    with door.memory() as memory:
+        context = memory.recall(query, mode=Mode(mode), budget=budget)
+
+    from ledgerstone.core.recall import NOTICE
+    from ledgerstone.entrypoints import wire
+
+    lanes = {item.record.address: item.lane for item in (*context.items, *context.below_floor)}
+    records = [item.record for item in (*context.items, *context.below_floor)]
+    door.answer(wire.recalled(context, heads=heads), lambda: _entries(door, records, lanes))
+    for notice in context.notices:
+        door.say(notice)
+    if context.omitted:
+        door.say("left out: " + ", ".join(f"{count} ({reason})" for reason, count in context.omitted.items()))
+    door.say(NOTICE if records else "nothing found here")
+
+
+@main.command
+@click.argument("target", metavar="ID")
+@verb
+def get(door: Door, target: str) -> None:
+    """Give one memory by id, address or digest, exactly as it was given.
+
+    Where standard output is no terminal, it receives the bytes of the text and nothing else.
+    """
+    with door.memory() as memory:
+        record = memory.get(target)
+
+    from ledgerstone.entrypoints import shown, wire
+
+    if door.json:
+        door.answer(wire.record(record), "")
+    elif record.text is None:
+        door.say(f"the text of {record.address} was erased")
+    elif door.width is None:
+        click.echo(record.text.encode(), nl=False)
+    else:
+        click.echo(shown.plain(record.text))
+        click.echo("\n" + shown.columns(shown.details(record)), err=True)
+
+
+@main.command("list")
+@click.argument("what", type=click.Choice(["recent", "tasks", "all"]), default="recent")
+@click.option("--limit", type=click.IntRange(1, MAX_LIST), default=20, show_default=True)
+@click.option("--cursor", help="Continue where an earlier list ended.")
+@click.option("--kind", type=click.Choice([kind.value for kind in Kind]), help="Only what is of this kind.")
+@click.option("--key", help="Only what has this key.")
+@verb
+def list_(door: Door, what: str, limit: int, cursor: str | None, kind: str | None, key: str | None) -> None:
+    """List what stands, newest first; or the open tasks; or all versions."""
+
+    def fits(record: Record) -> bool:
+        return (kind is None or record.kind.value == kind) and (key is None or record.key == key)
+
+    with door.memory() as memory:
+        if kind is None and key is None:
+            page = memory.list_records(what, cursor=cursor, limit=limit)
+        else:
+            page = _fitting(memory, what, cursor, limit, fits)
+
+    from ledgerstone.entrypoints import wire
+
+    door.answer(wire.page(page), lambda: _entries(door, page.items, brief=True))
+    if not page.items:
+        door.say("nothing here")
+    if page.cursor is not None:
+        door.say(f"more: --cursor {page.cursor}")
+
+
+@main.command
+@click.argument("memory_id", metavar="ID")
+@verb
+def history(door: Door, memory_id: str) -> None:
+    """Show all versions of a memory, oldest first, and how each stands."""
+    with door.memory() as memory:
+        versions = memory.history(memory_id)
+
+    from ledgerstone.entrypoints import shown, wire
+
+    def text() -> str:
+        return "\n\n".join(
+            shown.entry(version, width=door.width) + "\n" + shown.MARGIN + shown.dim(_when(version))
+            for version in versions
+        )
+
+    door.answer(wire.history(versions), text)
+
+
+@main.command
+@click.argument("target", metavar="ID")
+@click.option("--reason", help="Why it is done with.")
+@click.option("--idempotency-key", metavar="NAME", help="Said again under the same name, it is not written twice.")
+@verb
+def close(door: Door, target: str, reason: str | None, idempotency_key: str | None) -> None:
+    """Close an open task; its text stays as it was."""
+    with door.memory() as memory:
+        answer = memory.close_task(target, reason=reason, idempotency_key=idempotency_key)
+    _written(door, answer)
+
+
+@main.command
+@click.argument("target", metavar="ID")
+@click.option("--reason", required=True, help="Why it is withdrawn.")
+@click.option("--reject", is_flag=True, help="Its value is wrong: said again, it does not become current.")
+@click.option("--idempotency-key", metavar="NAME", help="Said again under the same name, it is not written twice.")
+@verb
+def retract(door: Door, target: str, reason: str, idempotency_key: str | None, *, reject: bool) -> None:
+    """Withdraw a memory: it leaves recall, and history keeps it."""
+    with door.memory() as memory:
+        answer = memory.retract(target, reason=reason, reject=reject, idempotency_key=idempotency_key)
+    _written(door, answer)
+
+
+for command in cli_admin.COMMANDS:
+    main.add_command(command)
+
+
+def _written(door: Door, answer: Remembered) -> None:
+    """Show what a write came to: its address, and beside it where it stands."""
+    from ledgerstone.entrypoints import wire
+
+    found = answer.record
+    door.answer(wire.remembered(answer), found.address)
+    made = "new " if answer.created_namespace else ""
+    status = "" if found.status.value == "active" else f" {found.status.value}"
+    door.say(
+        f"{found.kind.value}{status} in {made}{found.scope.value} {found.namespace}, {found.trust.word}, "
+        f"commit {answer.sequence}"
+    )
+    if answer.repeated:
+        door.say("it was written before under this idempotency key")
+    if answer.replaced is not None:
+        door.say(f"it follows {answer.replaced.address}")
+    if found.standing is Standing.CONTESTED:
+        door.say("it is contested: what it would replace has a higher trust and stays current")
+    if found.standing is Standing.HELD:
+        door.say("it is held: this value was rejected before, and stays so until the user says it")
+
+
+def _entries(
+    door: Door, records: list[Record] | tuple[Record, ...], lanes: dict[str, Lane] | None = None, *, brief: bool = False
+) -> str:
+    from ledgerstone.entrypoints import shown
+
+    width = door.width
+    return "\n\n".join(
+        shown.entry(
+            record,
+            lane=None if lanes is None else lanes[record.address],
+            width=width,
+            brief=brief and width is not None,
+        )
+        for record in records
+    )
+
+
+def _fitting(memory: Memory, what: str, cursor: str | None, limit: int, fits: Callable[[Record], bool]) -> Page:
+    """A page of the records that fit, and the cursor after the last of them."""
+    from ledgerstone.core.values import Page
+
+    found: list[Record] = []
+    while True:
+        page = memory.list_records(what, cursor=cursor, limit=MAX_LIST)
+        fitting = [index for index, record in enumerate(page.items) if fits(record)]
+        room = limit - len(found)
+        if len(fitting) >= room:
+            # Asked for again, so that its cursor stands right after the last one taken.
+            page = memory.list_records(what, cursor=cursor, limit=fitting[room - 1] + 1)
+            return Page((*found, *filter(fits, page.items)), page.cursor)
+        found += [page.items[index] for index in fitting]
+        cursor = page.cursor
+        if cursor is None:
+            return Page(tuple(found), None)
+
+
+def _when(record: Record) -> str:
+    from ledgerstone.entrypoints import shown
+
+    why = "" if record.reason is None else f" · {shown.one_line(record.reason)}"
+    return f"{shown.moment(record.created_at)} · {record.origin.value}{why}"
+
+
+if __name__ == "__main__":
+    main()

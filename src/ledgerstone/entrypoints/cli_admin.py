@@ -1,0 +1,479 @@
+"""The commands that set up, prove and administer."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from ledgerstone.core.values import MAX_LIST, Act, Scope
+from ledgerstone.entrypoints import cli_hosts, host
+from ledgerstone.entrypoints.frame import FINDINGS, Door, moment, verb
+from ledgerstone.errors import LedgerstoneError, UsageError
+
+if TYPE_CHECKING:
+    from ledgerstone.core.namespaces import ProjectHints
+    from ledgerstone.core.values import Report
+    from ledgerstone.memory import Memory
+
+YES: Final = click.option("--yes", is_flag=True, help="Do not ask. Counts at a terminal only.")
+UNWELL: Final = 1
+
+
+def own_version() -> str:
+    """The version of this program."""
+    from importlib.metadata import version
+
+    return version("ledgerstone")
+
+
+@click.command
+@click.argument("program", type=click.Choice(list(cli_hosts.HOSTS)), metavar="[HOST]", required=False)
+@click.option("--show", is_flag=True, help="With a host: print what would be written.")
+@click.option("--remove", is_flag=True, help="With a host: take our entry out again.")
+@verb
+def init(door: Door, program: str | None, *, show: bool, remove: bool) -> None:
+    """Make the store and its key; or tell a host (claude-code, codex, cursor, vscode) of the MCP server.
+
+    Done again, it changes nothing. A host's file keeps all that is not ours; --remove takes out our entry alone.
+    """
+    if program is not None:
+        _tell_host(door, program, show=show, remove=remove)
+        return
+    if show or remove:
+        raise UsageError("--show and --remove need a host", hint=f"one of: {', '.join(cli_hosts.HOSTS)}")
+    settings = door.settings()
+    made = not settings.store.exists()
+    with door.memory(create=True) as memory:
+        status, bound = memory.status(), memory.bound()
+        project, found_by = _project(memory, bound)
+    follows = 'ledgerstone remember "..."' if project else "ledgerstone namespaces use --new"
+    answer = {
+        "store": str(settings.store),
+        "made": made,
+        "key": status["signer"],
+        "key_file": str(settings.key_file),
+        "principal": settings.principal,
+        "project": project,
+        "found_by": found_by,
+        "next": follows,
+    }
+    rows = [
+        ("store", str(settings.store), "made" if made else "was there"),
+        ("key", str(status["signer"]), str(settings.key_file)),
+        ("principal", settings.principal),
+        ("project", project or "none yet", found_by),
+        ("next", follows),
+    ]
+    door.answer(answer, lambda: _columns(rows))
+    if made:
+        door.say("keep a copy of the key file in a safe place: without it the store can be neither read nor written")
+
+
+def _tell_host(door: Door, program: str, *, show: bool, remove: bool) -> None:
+    change = cli_hosts.plan(program, door.settings(), remove=remove)
+    if not show:
+        cli_hosts.carry_out(change)
+    answer = {
+        "host": program,
+        "file": str(change.path),
+        "done": "shown" if show else change.what,
+        **({"text": change.after} if show else {}),
+    }
+    if show:
+        door.say(f"{change.path} would hold ({change.what}):")
+        door.answer(answer, (change.after or "").rstrip("\n"))
+        return
+    door.answer(answer, f"{change.path}: {change.what}")
+    if change.what in {"written", "updated"}:
+        door.say(cli_hosts.HOSTS[program].follows)
+
+
+@click.command
+@verb
+def verify(door: Door) -> None:
+    """Replay all history under the rules that admitted it, and report every fault. Exits 4 when there is one."""
+    with door.memory() as memory:
+        report = memory.verify()
+    _report(door, report)
+
+
+@click.command
+@verb
+def rebuild(door: Door) -> None:
+    """Write anew whatever is derived from history: the index, standing, links. No head moves."""
+    with door.memory() as memory:
+        report = memory.rebuild()
+    _report(door, report, "rebuilt from ")
+
+
+def _report(door: Door, report: Report, verb_: str = "") -> None:
+    from ledgerstone.entrypoints import shown, wire
+
+    size = f"{report.namespaces} namespaces, {report.commits} commits, {report.entries} entries"
+
+    def text() -> str:
+        if report.ok:
+            return f"{verb_}{size}: no fault"
+        rows = [
+            (finding.code, shown.one_line(finding.message), f"{finding.namespace} {finding.sequence or ''}".rstrip())
+            for finding in report.findings
+        ]
+        return f"{_columns(rows)}\n{verb_}{size}: {len(rows)} faults"
+
+    door.answer(wire.report(report), text)
+    if not report.ok:
+        click.get_current_context().exit(FINDINGS)
+
+
+@click.command
+@click.argument("target", metavar="[ID]", required=False)
+@click.option("--limit", type=click.IntRange(1, MAX_LIST * 10), default=50, show_default=True)
+@click.option("--before", type=int, metavar="SEQUENCE", help="Only what came before this commit.")
+@verb
+def audit(door: Door, target: str | None, limit: int, before: int | None) -> None:
+    """Show who did what and when, newest first; of one memory, or of all that may be read."""
+    with door.memory() as memory:
+        events = memory.audit(target=target, limit=limit, before=before)
+
+    from ledgerstone.entrypoints import shown, wire
+
+    door.answer(wire.events(events), lambda: "\n".join(map(shown.event, events)))
+
+
+@click.group(invoke_without_command=True)
+@verb
+def namespaces(door: Door) -> None:
+    """List the namespaces that may be read; or bind this place to a project."""
+    if click.get_current_context().invoked_subcommand is not None:
+        return
+    with door.memory() as memory:
+        found, bound = memory.namespaces(), memory.bound()
+    here = {name for name in bound.values() if isinstance(name, str)}
+
+    def text() -> str:
+        from ledgerstone.entrypoints import shown
+
+        return "\n\n".join(
+            f"{click.style(each['namespace'], bold=True)}  {shown.dim(_census(each, here))}\n"
+            + "\n".join(f"{shown.MARGIN}{shown.one_line(name)}" for name in _names(each))
+            for each in found
+        )
+
+    door.answer({"namespaces": list(found), "bound": bound}, text)
+    for scope, problem in bound.items():
+        if scope in {scope.value for scope in Scope} and problem not in {each["namespace"] for each in found}:
+            door.say(f"{scope} {problem}")
+
+
+def _census(namespace: Mapping[str, Any], here: Iterable[str]) -> str:
+    counts = [f"{namespace['current']} current of {namespace['records']}"]
+    if namespace["open"]:
+        counts.append(f"{namespace['open']} open tasks")
+    if namespace["namespace"] in here:
+        counts.append("bound here")
+    return " · ".join([namespace["scope"], *counts])
+
+
+def _names(namespace: Mapping[str, Any]) -> list[str]:
+    return list(dict.fromkeys(filter(None, [namespace["name"], *namespace["aliases"]])))
+
+
+@namespaces.command
+@click.argument("namespace", metavar="[ID]", required=False)
+@click.option("--new", is_flag=True, help="Make a new project for this place.")
+@verb
+def use(door: Door, namespace: str | None, *, new: bool) -> None:
+    """Bind this directory to a project: to a known one by its id, or to a new one."""
+    if new == (namespace is not None):
+        raise UsageError("namespaces use: an id or --new", hint="the known ones: ledgerstone namespaces")
+    with door.memory() as memory:
+        bound = memory.use_project(namespace)
+    door.answer({"namespace": bound}, bound)
+    door.say("this place now belongs to that project")
+
+
+@namespaces.command
+@click.argument("namespace", metavar="ID")
+@click.option("--remote", metavar="URL", help="A repository's remote.")
+@click.option("--path", metavar="PATH", help="A directory, as an absolute path.")
+@YES
+@verb
+def alias(door: Door, namespace: str, remote: str | None, path: str | None, *, yes: bool) -> None:
+    """Let a remote or a path suggest a project from now on."""
+    if (remote is None) == (path is None):
+        raise UsageError("namespaces alias: --remote or --path, one of the two")
+    real = None if path is None else os.path.realpath(path)
+    door.confirm(f"Let this suggest {namespace}?", yes=yes)
+    with door.memory() as memory:
+        memory.alias(namespace, remote=remote, path=real)
+    door.answer({"namespace": namespace, **({"remote": remote} if real is None else {"path": real})}, namespace)
+
+
+@namespaces.command
+@click.argument("namespace", metavar="ID")
+@click.argument("value", metavar="REMOTE|PATH")
+@YES
+@verb
+def detach(door: Door, namespace: str, value: str, *, yes: bool) -> None:
+    """End the aliases of a project that have this remote or path as their value."""
+    door.confirm(f"Take this alias from {namespace}?", yes=yes)
+    with door.memory() as memory:
+        memory.detach(namespace, value)
+    door.answer({"namespace": namespace, "detached": value}, namespace)
+
+
+@click.group(invoke_without_command=True)
+@click.option("--principal", help="Those of somebody else, which takes admin.")
+@verb
+def grants(door: Door, principal: str | None) -> None:
+    """List what is granted; or add or revoke a grant."""
+    if click.get_current_context().invoked_subcommand is not None:
+        return
+    with door.memory() as memory:
+        found = memory.grants(principal)
+
+    from ledgerstone.entrypoints import shown
+
+    listed = [{**grant, "expires": _time(grant["expires"])} for grant in found]
+    rows = [
+        (
+            str(grant["grant"]),
+            f"{grant['act']:<8}{grant['scope'] or grant['namespace']}",
+            f"until {grant['expires']}" if grant["expires"] else "",
+        )
+        for grant in listed
+    ]
+    door.answer(
+        {"grants": [{name: value for name, value in grant.items() if value is not None} for grant in listed]},
+        lambda: shown.columns(rows),
+    )
+
+
+@grants.command
+@click.argument("principal")
+@click.argument("act", type=click.Choice([act.value for act in Act]))
+@click.option("--scope", type=click.Choice([scope.value for scope in Scope]), help="All its namespaces of a scope.")
+@click.option("--namespace", metavar="ID", help="One namespace.")
+@click.option("--expires", type=moment, metavar="TIME", help="Until when.")
+@YES
+@verb
+def add(
+    door: Door, principal: str, act: str, scope: str | None, namespace: str | None, expires: int | None, *, yes: bool
+) -> None:
+    """Let a principal act on its namespaces of a scope, or on one namespace."""
+    door.confirm(f"Let {principal} {act} in {namespace or scope}?", yes=yes)
+    with door.memory() as memory:
+        grant = memory.grant(
+            principal,
+            Act(act),
+            scope=None if scope is None else Scope(scope),
+            namespace=namespace,
+            expires=expires,
+        )
+    door.answer({"grant": grant}, grant)
+
+
+@grants.command
+@click.argument("grant", metavar="GRANT")
+@YES
+@verb
+def revoke(door: Door, grant: str, *, yes: bool) -> None:
+    """End a grant; what was done under it stands."""
+    door.confirm(f"End {grant}?", yes=yes)
+    with door.memory() as memory:
+        memory.revoke(grant)
+    door.answer({"grant": grant, "revoked": True}, grant)
+
+
+@click.command
+@verb
+def keys(door: Door) -> None:
+    """Show the key that signs: its id, its public half, its file. The private half is never shown."""
+    settings = door.settings()
+
+    from ledgerstone.keys import describe, load_keys
+
+    found = describe(load_keys(settings.key_file))
+    rows = [(str(key["key"]), str(key["public"]), "signs" if key["signs"] else "") for key in found]
+    door.answer({"keys": found, "file": str(settings.key_file)}, lambda: _columns(rows))
+    door.say(str(settings.key_file))
+
+
+@click.command
+@verb
+def doctor(door: Door) -> None:
+    """Show versions, settings and what decided them, the store's state, and what is wrong. Exits 1 if anything is."""
+    problems: list[dict[str, str]] = []
+    answer: dict[str, Any] = {"versions": _versions()}
+    try:
+        settings = door.settings()
+    except LedgerstoneError as error:
+        problems.append(error.wire())
+    else:
+        answer["settings"] = _settings(settings)
+        answer["files"] = [_file("store", settings.store), _file("key", settings.key_file)]
+        try:
+            with door.memory() as memory:
+                answer["store"], answer["bound"] = memory.status(), memory.bound()
+                project, answer["found_by"] = _project(memory, answer["bound"])
+                if project is None and settings.place is not None:
+                    problems.append({"code": "namespace", "message": answer["found_by"], "hint": ""})
+        except LedgerstoneError as error:
+            problems.append(error.wire())
+    answer["problems"] = problems
+    door.answer(answer, lambda: _diagnosis(answer))
+    if problems:
+        click.get_current_context().exit(UNWELL)
+
+
+def _diagnosis(answer: Mapping[str, Any]) -> str:
+    from ledgerstone.entrypoints import shown
+
+    parts = [shown.columns(answer["versions"].items())]
+    if "settings" in answer:
+        parts.append(
+            shown.columns((each["name"], shown.one_line(each["value"]), each["source"]) for each in answer["settings"])
+        )
+        parts.append(
+            shown.columns(
+                (f"{each['name']} file", each["path"], each.get("mode", "missing")) for each in answer["files"]
+            )
+        )
+    if "store" in answer:
+        rows = [(name, str(value)) for name, value in answer["store"].items()]
+        rows += [(f"bound {name}", shown.one_line(str(value))) for name, value in answer["bound"].items()]
+        parts.append(shown.columns([*rows, ("found by", shown.one_line(answer["found_by"]))]))
+    found = [
+        f"{shown.one_line(each['message'])}  {shown.dim(shown.one_line(each['hint']))}" for each in answer["problems"]
+    ]
+    parts.append("\n".join(f"{click.style('problem', fg='red')}  {each}" for each in found) or "no problem found")
+    return "\n\n".join(parts)
+
+
+def _versions() -> dict[str, str]:
+    import platform
+
+    import apsw
+
+    with_words = "ENABLE_FTS5" in apsw.compile_options
+    return {
+        "ledgerstone": own_version(),
+        "python": platform.python_version(),
+        "sqlite": apsw.sqlite_lib_version(),
+        "apsw": apsw.apsw_version(),
+        "fts5": "yes" if with_words else "no",
+        "system": platform.platform(terse=True),
+    }
+
+
+def _settings(settings: host.Settings) -> list[dict[str, str]]:
+    values = {
+        "store": str(settings.store),
+        "key_file": str(settings.key_file),
+        "principal": settings.principal,
+        "session": settings.session or "none",
+        "project": settings.project or "by its place",
+        "place": str(settings.place) if settings.place is not None else f"none: {settings.no_place}",
+        "new_places": "allow" if settings.new_places else "confirm",
+        "origin": f"{settings.origin.value} (of what comes by MCP)",
+        "recall.bytes": str(settings.budget.bytes),
+        "recall.items": str(settings.budget.items),
+    }
+    return [
+        {"name": name, "value": value, "source": settings.won.get(name, "default")} for name, value in values.items()
+    ]
+
+
+def _file(name: str, path: Path) -> dict[str, str]:
+    try:
+        mode = f"{stat.S_IMODE(path.stat().st_mode):04o}"
+    except OSError:
+        return {"name": name, "path": str(path)}
+    return {"name": name, "path": str(path), "mode": mode}
+
+
+def _project(memory: Memory, bound: Mapping[str, Any]) -> tuple[str | None, str]:
+    """The project that is bound, and by which rule it was found; or None, and why."""
+    found = bound.get(Scope.PROJECT.value)
+    known = {each["namespace"]: each["aliases"] for each in memory.namespaces()}
+    if found is None:
+        return None, "no place to speak of: work in a project's directory"
+    if found not in known:
+        return None, str(found)
+    hints = memory.caller.project
+    return str(found), "" if hints is None else _rule(hints, known[found])
+
+
+def _rule(hints: ProjectHints, aliases: Iterable[str]) -> str:
+    """Which hint led to a project that has these aliases, in the order in which hints are weighed."""
+    from ledgerstone.core.namespaces import choose_remote
+
+    known = set(aliases)
+    if hints.explicit or hints.binding:
+        return "named outright"
+    inside = next((f"path {path}" for path in hints.inside if path in known), None)
+    if inside is not None:
+        return inside
+    try:
+        remote = choose_remote(hints.remotes)
+    except LedgerstoneError:
+        remote = None
+    if remote in known:
+        return f"remote {remote}"
+    return next((f"path {path}" for path in hints.paths if path in known), "")
+
+
+@click.command
+@verb
+def mcp(door: Door) -> None:
+    """Serve MCP on standard input and output, for a host to start."""
+    try:
+        from ledgerstone.entrypoints.mcp import serve
+    except ModuleNotFoundError as error:
+        if not (error.name or "").startswith("mcp"):
+            raise
+        raise UsageError("the MCP SDK is not installed", hint='install it: pip install "ledgerstone[mcp]"') from None
+    serve(door.flags)
+
+
+@click.command
+@verb
+def demo(door: Door) -> None:
+    """Watch it work: remember, restart, recall, verify, and notice a flipped byte. Leaves nothing behind."""
+    from ledgerstone.entrypoints.demo import run
+
+    run(door)
+
+
+@click.command
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@verb
+def completion(door: Door, shell: str) -> None:
+    """Print what makes a shell complete our commands; put it where your shell looks."""
+    from click.shell_completion import get_completion_class
+
+    found = get_completion_class(shell)
+    if found is None:  # pragma: no cover - the three above are Click's own
+        raise UsageError(f"no completion for {shell}")
+    script = found(click.get_current_context().find_root().command, {}, "ledgerstone", "_LEDGERSTONE_COMPLETE").source()
+    door.answer({"shell": shell, "script": script}, script.rstrip("\n"))
+
+
+def _columns(rows: Iterable[tuple[str, ...]]) -> str:
+    from ledgerstone.entrypoints.shown import columns
+
+    return columns(rows)
+
+
+def _time(microseconds: int | None) -> str | None:
+    from ledgerstone.core.values import time_text
+
+    return None if microseconds is None else time_text(microseconds)
+
+
+COMMANDS: Final = (init, verify, rebuild, audit, namespaces, grants, keys, doctor, mcp, demo, completion)

@@ -1,0 +1,170 @@
+"""What every command shares: the flags, who sits there, how answers and errors leave, and with which exit code."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, Final, NoReturn, ParamSpec, TypeVar
+
+import click
+
+from ledgerstone.entrypoints import host
+from ledgerstone.errors import LedgerstoneError, UsageError
+
+if TYPE_CHECKING:
+    from ledgerstone.memory import Memory
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+FINDINGS: Final = 4
+INTERRUPTED: Final = 130
+HELP: Final = {"help_option_names": ["-h", "--help"]}
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """One run of the command line."""
+
+    flags: Mapping[str, str | None] = field(default_factory=dict)
+    json: bool = False
+    terminal: bool = False
+
+    def settings(self) -> host.Settings:
+        """What the host decided."""
+        return host.settle(self.flags)
+
+    @contextmanager
+    def memory(self, *, create: bool = False) -> Iterator[Memory]:
+        """The store as whoever runs this command sees it."""
+        settings = self.settings()
+        who = host.caller(settings, door="cli", terminal=self.terminal)
+        with host.open_memory(settings, who, create=create) as memory:
+            yield memory
+
+    @property
+    def width(self) -> int | None:
+        """How wide the terminal is that answers go to; None when it is none."""
+        if not sys.stdout.isatty():
+            return None
+        from shutil import get_terminal_size
+
+        return get_terminal_size().columns
+
+    def answer(self, wire: Mapping[str, Any], text: str | Callable[[], str]) -> None:
+        """The answer itself, on standard output: one JSON object, or text with a line's end."""
+        if self.json:
+            from ledgerstone.entrypoints.shown import json_text
+
+            click.echo(json_text(wire, terminal=sys.stdout.isatty()))
+            return
+        shown = text if isinstance(text, str) else text()
+        if shown:
+            click.echo(shown)
+
+    def say(self, text: str) -> None:
+        """A word beside the answer, on standard error; with --json nothing is said beside."""
+        if not self.json and text:
+            click.secho(text, dim=True, err=True)
+
+    def confirm(self, question: str, *, yes: bool) -> None:
+        """Ask on the terminal; where there is none nothing is asked, since such acts are refused there anyway."""
+        if self.terminal and not yes:
+            click.confirm(question, abort=True, err=True)
+
+
+def verb(function: Callable[Concatenate[Door, P], T]) -> Callable[P, T]:
+    """Make a function a command's body: it gets the door, and the command gets ``--json``."""
+
+    @click.option("--json", "as_json", is_flag=True, help="Answer with one JSON object.")
+    @click.pass_obj
+    @wraps(function)
+    def run(door: Door, /, *args: P.args, **options: P.kwargs) -> T:
+        as_json = bool(options.pop("as_json"))
+        return function(replace(door, json=as_json), *args, **options)
+
+    # Click calls it without the door, which pass_obj puts first.
+    return run
+
+
+def moment(text: str) -> int:
+    """A date or a time of an option, as microseconds UTC."""
+    from ledgerstone.entrypoints.wire import parse_time
+
+    return parse_time(text)
+
+
+class Program(click.Group):
+    """The group of all commands: its help in sections, its errors in one shape, an exit code for each family."""
+
+    sections: ClassVar[Mapping[str, Sequence[str]]] = {}
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Every command, in the order of the help."""
+        del ctx
+        return [name for names in self.sections.values() for name in names]
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands under the headings of what they are for."""
+        for heading, names in self.sections.items():
+            found = [(name, command) for name in names if (command := self.get_command(ctx, name)) is not None]
+            with formatter.section(heading):
+                formatter.write_dl([(name, command.get_short_help_str(limit=72)) for name, command in found])
+
+    def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> NoReturn:
+        """Run a command and leave with its exit code; an error goes to standard error in the one shape."""
+        given = sys.argv[1:] if args is None else list(args)
+        for stream in (sys.stdout, sys.stderr):
+            # A terminal that cannot show a character shows its number; it is no reason to fail.
+            getattr(stream, "reconfigure", lambda **_: None)(errors="backslashreplace")
+        try:
+            code = super().main(given, *rest, **{**options, "standalone_mode": False})
+        except click.Abort:
+            click.echo("nothing was done", err=True)
+            sys.exit(INTERRUPTED)
+        except click.ClickException as error:
+            _report(_usage(error), given)
+        except LedgerstoneError as error:
+            _report(error, given)
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def _usage(error: click.ClickException) -> UsageError:
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    hint = "" if context is None else f"see: {context.command_path} --help"
+    text = error.format_message().strip()
+    return UsageError(text[:1].lower() + text[1:].removesuffix("."), hint=hint)
+
+
+def _report(error: LedgerstoneError, given: Sequence[str]) -> NoReturn:
+    from ledgerstone.entrypoints.shown import json_text, plain
+
+    options = given[: given.index("--")] if "--" in given else given
+    if "--json" in options:
+        click.echo(json_text(error.wire(), terminal=sys.stderr.isatty()), err=True)
+    else:
+        click.echo(f"{click.style('ledgerstone:', fg='red')} {plain(error.message)}", err=True)
+        if error.hint:
+            click.secho(f"  {plain(error.hint)}", dim=True, err=True)
+    sys.exit(error.exit_code)
+
+
+def given_text(argument: str) -> str:
+    """The text of an argument; of ``-`` all of standard input, byte for byte, as UTF-8."""
+    if argument != "-":
+        return argument
+    from ledgerstone.core.values import MAX_TEXT_BYTES
+
+    data = sys.stdin.buffer.read(MAX_TEXT_BYTES + 1)
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        if error.end == len(data) > MAX_TEXT_BYTES:
+            raise UsageError(f"standard input: at most {MAX_TEXT_BYTES} bytes") from None
+        raise UsageError(
+            f"standard input: UTF-8, not byte 0x{data[error.start]:02x} at {error.start}",
+            hint="convert it first: iconv -t UTF-8",
+        ) from None

@@ -1,0 +1,140 @@
+"""What a person sees: calm text, and stored text so that it can neither steer a terminal nor pass for ours."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from ledgerstone.core.values import Lane, Standing, Status, time_text
+
+if TYPE_CHECKING:
+    from ledgerstone.core.values import Event, Record
+
+MARGIN: Final = "    "
+MOST_WIDTH: Final = 96
+LEAST_WIDTH: Final = 40
+BRIEF_LINES: Final = 6
+SHORT_HASH: Final = 12
+
+
+def dim(text: str) -> str:
+    """Text that stands back, where there are colours."""
+    return click.style(text, dim=True)
+
+
+def plain(text: str) -> str:
+    """Stored text with all that is neither printable nor a line's end or tab spelled out."""
+    return "".join(c if c.isprintable() or c in "\n\t" else _spelled(c) for c in text)
+
+
+def one_line(text: str) -> str:
+    """Stored text that stays within one line."""
+    return "".join(c if c.isprintable() else _spelled(c) for c in text)
+
+
+def json_text(value: Mapping[str, Any], *, terminal: bool) -> str:
+    """One JSON object: compact, or for a terminal indented and with what is not printable escaped."""
+    if not terminal:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    text = json.dumps(value, ensure_ascii=False, indent=2)
+    return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
+
+
+def entry(record: Record, *, lane: Lane | None = None, width: int | None = None, brief: bool = False) -> str:
+    """A record: one line of what it is, then its text behind a margin, so that no text can look like a line of ours.
+
+    ``width`` is a terminal's, and wraps; ``brief`` leaves out what a long text has beyond its first lines.
+    """
+    words = [record.kind.value, record.scope.value, record.trust.word]
+    if record.status is not Status.ACTIVE:
+        words[0] += f" {record.status.value}"
+    if record.standing is not Standing.CURRENT:
+        words.append(record.standing.value)
+    if lane is Lane.TASKS:
+        words.append("obligation")
+    if record.due is not None:
+        words.append(f"due {moment(record.due)}")
+    if record.key is not None:
+        words.append(f"key {one_line(record.key)}")
+    head = f"{click.style(record.address, bold=True)}  {dim(' · '.join(words))}"
+    if record.text is None:
+        return f"{head}\n{MARGIN}{dim('its text was erased')}"
+    lines = list(_lines(record.text, width))
+    if brief and len(lines) > BRIEF_LINES:
+        left = len(lines) - BRIEF_LINES + 1
+        lines = [*lines[: BRIEF_LINES - 1], dim(f"and {left} more lines: ledgerstone get {record.address}")]
+    return "\n".join([head, *(f"{MARGIN}{line}".rstrip() for line in lines)])
+
+
+def details(record: Record) -> list[tuple[str, str]]:
+    """What is known of a record beside its text."""
+    rows = [
+        ("address", record.address),
+        ("namespace", f"{record.namespace} ({record.scope.value})"),
+        ("kind", f"{record.kind.value}, {record.status.value}, {record.standing.value}"),
+        ("said by", f"{record.origin.value}, {one_line(record.principal)}"),
+        ("trust", record.trust.word),
+        ("kept", record.retention.value),
+        ("at", f"{moment(record.created_at)}, commit {record.sequence}"),
+        ("digest", record.digest.hex()),
+    ]
+    optional: list[tuple[str, str | None]] = [
+        ("session", record.session),
+        ("host", record.host),
+        ("key", record.key),
+        ("title", record.title),
+        ("source", record.source),
+        ("place", record.place),
+        ("tags", ", ".join(record.tags)),
+        ("due", None if record.due is None else moment(record.due)),
+        ("expires", None if record.expires is None else moment(record.expires)),
+        ("sources", ", ".join(record.sources)),
+        ("covers", ", ".join(record.covers)),
+        ("reason", record.reason),
+        ("ended by", None if record.ended_by is None else f"commit {record.ended_by}"),
+    ]
+    return rows + [(name, one_line(value)) for name, value in optional if value]
+
+
+def event(found: Event) -> str:
+    """One event of the audit trail in a line."""
+    what = found.operation if found.refusal is None else f"{found.operation} refused ({found.refusal})"
+    words = [what, found.target or "", "" if found.count == 1 else f"{found.count} times"]
+    who = f"{one_line(found.principal)} as {found.origin.value}"
+    if found.host is not None:
+        who += f" through {one_line(found.host)}"
+    place = f"{found.namespace} {found.sequence}"
+    return f"{dim(moment(found.at))}  {' '.join(filter(None, words))}  {dim(f'{who} · {place}')}"
+
+
+def columns(rows: Iterable[tuple[str, ...]]) -> str:
+    """Rows of a name, a value and perhaps a note, names aligned, notes standing back."""
+    table = list(rows)
+    wide = max((len(row[0]) for row in table), default=0)
+    return "\n".join(
+        f"{dim(row[0].ljust(wide))}  {row[1]}" + "".join(f"  {dim(note)}" for note in row[2:] if note) for row in table
+    )
+
+
+def moment(microseconds: int) -> str:
+    """A time for people: the wire form without a fraction of nothing."""
+    return time_text(microseconds).replace(".000000Z", "Z")
+
+
+def _lines(text: str, width: int | None) -> Iterator[str]:
+    room = None if width is None else max(min(width, MOST_WIDTH), LEAST_WIDTH) - len(MARGIN)
+    for line in plain(text).split("\n"):
+        if room is None or len(line) <= room:
+            yield line
+            continue
+        from textwrap import TextWrapper
+
+        wrapper = TextWrapper(room, replace_whitespace=False, break_on_hyphens=False)
+        yield from wrapper.wrap(line) or [""]
+
+
+def _spelled(character: str) -> str:
+    return repr(character)[1:-1]
