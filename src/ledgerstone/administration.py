@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from ledgerstone.core import canonical, rules
-from ledgerstone.core.authority import Caller, Place
+from ledgerstone.core.authority import Caller, Denial, Place
 from ledgerstone.core.entries import AliasEntry, GrantEntry, NamespaceEntry, RevokeEntry
 from ledgerstone.core.namespaces import choose_remote, normalise_remote, readable, unknown
 from ledgerstone.core.rules import Admitted
@@ -163,7 +163,7 @@ def grants(ledger: Ledger, caller: Caller, principal: str | None) -> tuple[dict[
             place = _store_place(reading)
             allowed = identity.allowed(Act.ADMIN, place)
             if isinstance(allowed, Refusal):
-                raise DeniedError(Act.ADMIN, allowed, place, identity.principal)
+                raise DeniedError(Denial(Act.ADMIN, allowed, place, identity.principal))
         return tuple(
             {
                 "grant": grant.grant,
@@ -173,7 +173,7 @@ def grants(ledger: Ledger, caller: Caller, principal: str | None) -> tuple[dict[
                 "namespace": grant.namespace,
                 "expires": grant.expires,
             }
-            for grant in Identity(reading, replace(caller, principal=name)).grants
+            for grant in Identity(reading, replace(caller, principal=name), []).grants
         )
 
 
@@ -198,7 +198,7 @@ def grant(
     def make(block: Block) -> list[Admitted]:
         if namespace is not None and block.identity.place(namespace) is None:
             raise unknown(namespace)
-        named = Identity(block.reading, replace(caller, principal=principal)).principal
+        named = Identity(block.reading, replace(caller, principal=principal), []).principal
         admitted = []
         if named is None:
             named, entry = block.name(NameOf.PRINCIPAL, "prn", principal)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from ledgerstone.core import canonical
-from ledgerstone.core.authority import Caller, Place, authorize
+from ledgerstone.core.authority import Caller, Denial, Place, authorize
 from ledgerstone.core.entries import AliasEntry, GrantEntry, NameEntry, NamespaceEntry
 from ledgerstone.core.namespaces import (
     NEW_HINT,
@@ -39,13 +39,15 @@ class Target(NamedTuple):
 class Identity:
     """One caller within one snapshot. Nothing here is taken from arguments of a tool."""
 
-    __slots__ = ("_granted", "caller", "principal", "reading")
+    __slots__ = ("_granted", "caller", "denials", "principal", "reading")
 
-    def __init__(self, reading: Reading, caller: Caller) -> None:
+    def __init__(self, reading: Reading, caller: Caller, denials: list[Denial]) -> None:
         self.reading = reading
         self.caller = caller
         self.principal = self._id_of(NameOf.PRINCIPAL, caller.principal)
         self._granted: tuple[GrantEntry, ...] | None = None
+        # Reads that are passed over in silence, for the audit trail.
+        self.denials = denials
 
     def _id_of(self, of: NameOf, name: str, owner: str | None = None) -> str | None:
         # A row only leads here; what counts is that the entry's own content is this name.
@@ -211,9 +213,16 @@ class Identity:
                 if scope is Scope.PROJECT:
                     problems[scope.value] = "new: nothing was remembered here yet"
                 continue
-            if isinstance(self.allowed(act, place), GrantEntry):
+            allowed = self.allowed(act, place)
+            if isinstance(allowed, GrantEntry):
                 found.append((self.chain(place.namespace), place))
+            else:
+                self.denials.append(Denial(act, allowed, place, self.principal))
         return found, problems
+
+    def passed_over(self, act: Act) -> None:
+        """Somebody named an id that exists outside what this caller is bound to."""
+        self.denials.append(Denial(act, Refusal.UNBOUND, Place(None, Scope.STORE, None), self.principal))
 
     def chain(self, namespace: str) -> Chain:
         """The proven chain of a namespace that the store chain says was made."""

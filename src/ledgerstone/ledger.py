@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from ledgerstone.core import canonical, entries, rules
-from ledgerstone.core.authority import LOCAL_GRANTS, Caller, Place
+from ledgerstone.core.authority import LOCAL_GRANTS, Caller, Denial, Place
 from ledgerstone.core.entries import (
     AliasEntry,
     Content,
@@ -24,7 +24,7 @@ from ledgerstone.core.entries import (
 from ledgerstone.core.rules import Admitted
 from ledgerstone.core.signing import Keyring
 from ledgerstone.core.values import LIBRARY_LIMITS, Act, AliasOf, NameOf, Origin, Refusal, Scope
-from ledgerstone.errors import AuthorityError, CorruptionError, NotFoundError, StoreError
+from ledgerstone.errors import AuthorityError, CorruptionError, StoreError
 from ledgerstone.identity import Identity, Target
 from ledgerstone.reading import Chain, Heads, Reading
 from ledgerstone.store.protocol import Store, Writer
@@ -37,9 +37,9 @@ READ_ONLY_HINT: Final = "name the key file by LEDGERSTONE_KEY_FILE; a key is nev
 class DeniedError(Exception):
     """A denial on its way out of a block, so that it can be noted when nothing is held any more."""
 
-    def __init__(self, act: Act, reason: Refusal, place: Place, principal: str | None) -> None:
-        super().__init__(reason.value)
-        self.act, self.reason, self.place, self.principal = act, reason, place, principal
+    def __init__(self, denial: Denial) -> None:
+        super().__init__(denial.reason.value)
+        self.denial = denial
 
 
 class Ledger:
@@ -64,37 +64,42 @@ class Ledger:
 
     @contextmanager
     def reads(self, caller: Caller) -> Iterator[tuple[Reading, Identity]]:
-        """One snapshot, read with proof, and the caller within it."""
-        try:
-            with self.store.read() as reader:
-                reading = Reading(reader, self.keyring, self.heads, self.clock())
-                yield reading, Identity(reading, caller)
-        except DeniedError as denied:
-            self._note(denied)
-            raise AuthorityError(_denial(caller, denied), hint="see what is granted: ledgerstone grants") from None
+        """One snapshot, read with proof, and the caller within it; whatever it was denied is noted."""
+        with self._noting(caller) as denials, self.store.read() as reader:
+            reading = Reading(reader, self.keyring, self.heads, self.clock())
+            identity = Identity(reading, caller, denials)
+            yield reading, identity
 
     @contextmanager
-    def writes(self, caller: Caller, *, hidden: bool = False) -> Iterator[Block]:
-        """A write block. A denial inside it is noted, and nothing of the block remains.
+    def writes(self, caller: Caller) -> Iterator[Block]:
+        """A write block; of one that is denied something, nothing remains but the note of it."""
+        with self._noting(caller) as denials, self.store.write() as writer:
+            yield Block(self, writer, caller, denials)
 
-        With ``hidden`` the caller is told no more than that nothing is there.
-        """
+    @contextmanager
+    def _noting(self, caller: Caller) -> Iterator[list[Denial]]:
+        denials: list[Denial] = []
         try:
-            with self.store.write() as writer:
-                yield Block(self, writer, caller)
+            yield denials
         except DeniedError as denied:
-            self._note(denied)
-            if hidden:
-                raise NotFoundError("no such memory here") from None
-            raise AuthorityError(_denial(caller, denied), hint="see what is granted: ledgerstone grants") from None
+            denial = denied.denial
+            denials.append(denial)
+            raise AuthorityError(
+                f"{caller.principal} may not {denial.act.value} in scope {denial.place.scope.value} "
+                f"({denial.reason.value})",
+                hint="see what is granted: ledgerstone grants",
+            ) from None
+        finally:
+            for denial in denials:
+                self._note(denial)
 
-    def _note(self, denied: DeniedError) -> None:
+    def _note(self, denial: Denial) -> None:
         """Count a denial; past the limit of different ones only their number is kept."""
-        place = denied.place
+        place = denial.place
         with self._lock:
-            key = (denied.act, denied.reason, place.scope, place.namespace, denied.principal)
+            key = (denial.act, denial.reason, place.scope, place.namespace, denial.principal)
             if key not in self._refusals and len(self._refusals) >= MAX_REFUSALS:
-                key = (denied.act, denied.reason, Scope.STORE, None, None)
+                key = (denial.act, denial.reason, Scope.STORE, None, None)
             now = self.clock()
             seen = self._refusals.setdefault(key, [0, now, now])
             seen[0] += 1
@@ -122,7 +127,7 @@ class Ledger:
             for (act, reason, scope, namespace, principal), (count, first, last) in noted.items()
         ]
         with self.store.write() as writer:
-            block = Block(self, writer, caller)
+            block = Block(self, writer, caller, [])
             owner = owner_of(block.reading)
             for start in range(0, len(rows), MAX_REFUSALS):
                 block.store_commit(rows[start : start + MAX_REFUSALS], principal=owner, origin=Origin.SYSTEM)
@@ -159,11 +164,6 @@ class Ledger:
             batch.append(writer, self.keyring, store=None)
 
 
-def _denial(caller: Caller, denied: DeniedError) -> str:
-    where = denied.place.scope.value
-    return f"{caller.principal} may not {denied.act.value} in scope {where} ({denied.reason.value})"
-
-
 def owner_of(reading: Reading) -> str:
     """The principal that the store was made for."""
     data = reading.reader.entry(reading.store.number, 0)
@@ -181,13 +181,13 @@ class Block:
 
     __slots__ = ("_ledger", "identity", "made", "reading", "writer")
 
-    def __init__(self, ledger: Ledger, writer: Writer, caller: Caller) -> None:
+    def __init__(self, ledger: Ledger, writer: Writer, caller: Caller, denials: list[Denial]) -> None:
         if ledger.keyring.signer is None:
             raise StoreError("this store is open read-only: there is no signing key", hint=READ_ONLY_HINT)
         self._ledger = ledger
         self.writer = writer
         self.reading = Reading(writer, ledger.keyring, ledger.heads, ledger.clock())
-        self.identity = Identity(self.reading, caller)
+        self.identity = Identity(self.reading, caller, denials)
         self.made = False
 
     @property
@@ -201,7 +201,7 @@ class Block:
         """The grant that allows an act; DeniedError without one."""
         grant = self.identity.allowed(act, place)
         if isinstance(grant, Refusal):
-            raise DeniedError(act, grant, place, self.identity.principal)
+            raise DeniedError(Denial(act, grant, place, self.identity.principal))
         return grant
 
     def _at(self, where: Chain | None) -> int:

@@ -17,6 +17,7 @@ from ledgerstone.core.namespaces import unknown
 from ledgerstone.core.rules import Writing
 from ledgerstone.core.signing import Keyring
 from ledgerstone.core.values import (
+    MAX_GET,
     MAX_IDEMPOTENCY_BYTES,
     MAX_LIST,
     Act,
@@ -36,7 +37,7 @@ from ledgerstone.core.values import (
     Trust,
 )
 from ledgerstone.errors import ConflictError, CorruptionError, NotFoundError, StoreError, UsageError
-from ledgerstone.identity import Target, parse_target
+from ledgerstone.identity import Identity, Target, parse_target
 from ledgerstone.ledger import READ_ONLY_HINT, Block, Ledger
 from ledgerstone.reading import Chain, Heads, Reading
 from ledgerstone.store import open_store
@@ -248,52 +249,65 @@ class Memory:
         Looks in the namespaces this caller is bound to and may read; what is not there, and what the caller may
         not know of, is the same NotFoundError.
         """
-        wanted = parse_target(target)
         with self._ledger.reads(self.caller) as (reading, identity):
-            visible, _ = identity.visible()
-            found = self._find(reading, visible, wanted)
-            if found is None:
-                for where, _ in visible:
-                    reading.counted(where)
-                raise NotFoundError(f"no memory {target} here")
-            record = reading.record(found.where, found.scope, found.position)
-            if not isinstance(wanted, bytes) and wanted[1] is None:
-                _check_newest(record)
-            return record
+            return self._get(reading, identity, target)
 
-    def _find(
-        self, reading: Reading, visible: list[tuple[Chain, Place]], wanted: tuple[str, int | None] | bytes
-    ) -> _Place | None:
+    def get_many(self, targets: Sequence[str]) -> tuple[Record | None, ...]:
+        """Several records of one snapshot, in the order asked; None for what is not there. At most 32."""
+        if not 1 <= len(targets) <= MAX_GET:
+            raise UsageError(f"get: 1 to {MAX_GET} ids, not {len(targets)}")
+        found: list[Record | None] = []
+        with self._ledger.reads(self.caller) as (reading, identity):
+            for target in targets:
+                try:
+                    found.append(self._get(reading, identity, target))
+                except NotFoundError:
+                    found.append(None)
+        return tuple(found)
+
+    def _get(self, reading: Reading, identity: Identity, target: str) -> Record:
+        where, scope, position = self._find(reading, identity, target)
+        record = reading.record(where, scope, position)
+        if target not in {record.memory, record.address, record.digest.hex()}:
+            raise CorruptionError(f"{where.namespace}: entry {position} is not {target}, as its row says")
+        if target == record.memory:
+            _check_newest(record)
+        return record
+
+    def _find(self, reading: Reading, identity: Identity, target: str) -> _Place:
+        """Where a caller's target is; the one NotFoundError for what is absent and for what is not theirs.
+
+        The rows that led nowhere are only believed once they were counted.
+        """
+        wanted = parse_target(target)
+        visible, _ = identity.visible()
         chains = {where.number: (where, place.scope) for where, place in visible}
         if isinstance(wanted, bytes):
-            for number, position in reading.reader.digests(wanted):
-                if number in chains:
-                    return _Place(*chains[number], position)
-            return None
-        memory, version = wanted
-        rows = [row for row in reading.reader.versions(memory) if row[0] in chains]
-        if version is not None:
-            rows = [row for row in rows if row[2] == version]
-        if not rows:
-            return None
-        number, position, _ = rows[-1]
-        return _Place(*chains[number], position)
+            rows = reading.reader.digests(wanted)
+        else:
+            memory, version = wanted
+            versions = reading.reader.versions(memory)
+            rows = [(number, position) for number, position, found in versions if version in {None, found}]
+        within = [(number, position) for number, position in rows if number in chains]
+        if within:
+            number, position = within[-1]
+            return _Place(*chains[number], position)
+        if rows:
+            identity.passed_over(Act.READ)
+        for where, _ in visible:
+            reading.counted(where)
+        raise NotFoundError(f"no memory {target} here")
 
     def history(self, memory: str) -> tuple[Record, ...]:
         """All versions of a memory, oldest first, each with its standing."""
-        wanted = parse_target(memory)
         with self._ledger.reads(self.caller) as (reading, identity):
-            visible, _ = identity.visible()
-            found = self._find(reading, visible, wanted)
-            if found is None:
-                for where, _ in visible:
-                    reading.counted(where)
-                raise NotFoundError(f"no memory {memory} here")
-            where, scope, position = found
+            where, scope, position = self._find(reading, identity, memory)
             named = reading.record(where, scope, position).memory
             rows = [row for row in reading.reader.versions(named) if row[0] == where.number]
             versions = tuple(reading.record(where, scope, position) for _, position, _ in rows)
-            if [record.version for record in versions] != list(range(1, len(versions) + 1)):
+            if [(record.memory, record.version) for record in versions] != [
+                (named, version) for version in range(1, len(versions) + 1)
+            ]:
                 raise CorruptionError(f"{where.namespace}: a version of {named} is missing")
             _check_newest(versions[-1])
             return versions
@@ -318,14 +332,10 @@ class Memory:
         return self._end(target, reason, idempotency_key, "retract", reject=reject)
 
     def _end(self, target: str, reason: str | None, key: str | None, verb: str, *, reject: bool) -> Remembered:
-        wanted = parse_target(target)
         wire = [target, reason, reject]
-        with self._ledger.writes(self.caller, hidden=True) as block:
+        with self._ledger.writes(self.caller) as block:
             reading = block.reading
-            visible, _ = block.identity.visible()
-            found = self._find(reading, visible, wanted)
-            if found is None:
-                raise NotFoundError(f"no memory {target} here")
+            found = self._find(reading, block.identity, target)
             place = block.identity.place(found.where.namespace)
             if place is None:  # pragma: no cover - visible chains have places
                 raise unknown(found.where.namespace)

@@ -73,8 +73,8 @@ class Heads:
         self._chains: dict[str, Chain] = {}
         # What the store chain's catalog was found to say, under the store head that it was proven by.
         self._store: tuple[bytes, dict[tuple[str, str], tuple[Listing, ...]]] = b"", {}
-        # Commit ids of heads whose derived rows were counted and agreed.
-        self.counted: dict[str, bytes] = {}
+        # Heads whose derived rows were counted and agreed.
+        self.counted: dict[str, Head] = {}
         # The store head whose catalog was counted and agreed.
         self.catalogued: bytes | None = None
 
@@ -150,28 +150,37 @@ class Reading:
         return proven
 
     def counted(self, where: Chain) -> None:
-        """Compare what the derived rows add up to with the totals that the head signs, once for each head.
+        """Compare what the derived rows add up to with the totals that the head signs.
 
-        Raises CorruptionError when a row is missing, too many or flipped; only then is "not found" an answer.
+        The first time all rows of a namespace are counted; when others have written since, what they added.
+        Raises CorruptionError when a row is missing or too many; only then is "not found" an answer.
         """
-        if self._heads.counted.get(where.namespace) == where.head.id:
+        head = where.head
+        before = self._heads.counted.get(where.namespace)
+        if before is not None and before.id == head.id:
             return
-        counts = where.head.counts
-        tally = self.reader.tally(where.number)
-        for name in ("entries", "records", "live", "current", "open", "indexed"):
-            signed, found = getattr(counts, name), getattr(tally, name)
-            if signed != found:
+        first = 0 if before is None or before.sequence > head.sequence else before.counts.entries
+        records, current, open_tasks, indexed = self.reader.tally(where.number, first)
+        found = {"records": records, "indexed": indexed}
+        signed = {"records": head.counts.records, "indexed": head.counts.indexed}
+        if first == 0:
+            found |= {"current": current, "open": open_tasks}
+            signed |= {"current": head.counts.current, "open": head.counts.open}
+        elif before is not None:
+            found = {"records": records + before.counts.records, "indexed": indexed + before.counts.indexed}
+        for name, count in signed.items():
+            if found[name] != count:
                 raise CorruptionError(
-                    f"{where.namespace}: {found} {name} rows where the head signs for {signed}",
+                    f"{where.namespace}: {found[name]} {name} rows where the head signs for {count}",
                     hint="run: ledgerstone verify; if only derived rows are lost: ledgerstone rebuild",
                 )
-        self._heads.counted[where.namespace] = where.head.id
+        self._heads.counted[where.namespace] = head
 
     def advance(self, before: Chain | None, after: Chain) -> None:
         """Take up the head of a commit made here: what was counted stays counted."""
         self._heads.put(after)
-        if before is None or self._heads.counted.get(before.namespace) == before.head.id:
-            self._heads.counted[after.namespace] = after.head.id
+        if before is None or self._heads.counted.get(before.namespace) == before.head:
+            self._heads.counted[after.namespace] = after.head
         if self._store is None or after.namespace == self._store.namespace:
             if self._store is None or self._heads.catalogued == self._store.head.id:
                 self._heads.catalogued = after.head.id

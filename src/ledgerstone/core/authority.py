@@ -61,6 +61,16 @@ class Place:
     owner: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class Denial:
+    """An act that was not allowed: what, where, why, and whose."""
+
+    act: Act
+    reason: Refusal
+    place: Place
+    principal: str | None
+
+
 def authorize(
     act: Act,
     place: Place,

@@ -17,7 +17,7 @@ import apsw
 from ledgerstone.core.chain import SIGNATURE_EVERY
 from ledgerstone.core.facts import Change, Known
 from ledgerstone.core.merkle import HASH_BYTES
-from ledgerstone.core.values import Ending, Kind, Status, Trust
+from ledgerstone.core.values import DEFAULT_FLOOR, Ending, Kind, Status, Trust
 from ledgerstone.errors import CorruptionError, FormatError, UnavailableError, UnknownOutcomeError
 from ledgerstone.store import schema
 from ledgerstone.store.protocol import (
@@ -277,18 +277,17 @@ class SqliteReader:
     def idempotencies(self, number: int) -> Iterator[tuple[bytes, int]]:
         yield from self._connection.execute("SELECT key, sequence FROM idempotency WHERE number = ?", (number,))
 
-    def tally(self, number: int) -> Tally:
-        bounds = _range(number)
+    def tally(self, number: int, first: int) -> Tally:
+        """What the derived rows from a position on add up to."""
+        bounds = number << _BITS | first, _range(number)[1]
         records, current, open_tasks = self._one(
-            "SELECT count(*), total(ending = 0), total(ending = 0 AND status = 'open' AND trust >= 2) "
+            "SELECT count(*), total(ending = 0), total(ending = 0 AND status = 'open' AND trust >= ?) "
             "FROM record WHERE row BETWEEN ? AND ?",
+            DEFAULT_FLOOR.value,
             *bounds,
         )
-        counts = [
-            self._one(f"SELECT count(*) FROM {table} WHERE row BETWEEN ? AND ?", *bounds)
-            for table in ("entry", "content", "words")
-        ]
-        return Tally(counts[0], records, counts[1], int(current), int(open_tasks), counts[2])
+        indexed = self._one("SELECT count(*) FROM words WHERE row BETWEEN ? AND ?", *bounds)
+        return Tally(records, int(current), int(open_tasks), indexed)
 
     def tasks(self, number: int, floor: int, limit: int) -> list[int]:
         sql = (
