@@ -23,6 +23,7 @@ from ledgerstone.core.entries import (
 )
 from ledgerstone.core.facts import Facts, Known
 from ledgerstone.core.projection import undermined
+from ledgerstone.core.recall import ENVELOPE_BYTES
 from ledgerstone.core.values import (
     DEFAULT_FLOOR,
     MAX_COVERS,
@@ -46,9 +47,11 @@ from ledgerstone.core.values import (
 )
 from ledgerstone.errors import ConflictError, NotFoundError, RuleError
 
-# What one open task costs of a context beside its text: address, fields and punctuation, rounded up.
-TASK_OVERHEAD_BYTES: Final = 192
+# What one open task costs of a context beside its text: address, longest key, fields and punctuation, rounded up.
+TASK_OVERHEAD_BYTES: Final = 320
 DEFAULT_BUDGET: Final = Budget()
+# What the default budget has for open tasks: the envelope around them takes its part.
+TASK_BYTES: Final = DEFAULT_BUDGET.bytes - ENVELOPE_BYTES
 
 
 class Admitted(NamedTuple):
@@ -328,10 +331,10 @@ def _check_status(entry: RecordEntry, facts: Facts) -> None:
     if entry.status is Status.OPEN and entry.trust >= DEFAULT_FLOOR:
         count, size = facts.open_tasks()
         need = size + entry.content.text_bytes + (count + 1) * TASK_OVERHEAD_BYTES
-        if count + 1 > DEFAULT_BUDGET.items or need > DEFAULT_BUDGET.bytes:
+        if count + 1 > DEFAULT_BUDGET.items or need > TASK_BYTES:
             refuse(
                 "open_tasks",
-                f"{DEFAULT_BUDGET.items} open tasks and {DEFAULT_BUDGET.bytes} bytes in all; "
+                f"{DEFAULT_BUDGET.items} open tasks and {TASK_BYTES} bytes in all; "
                 f"this one would make it {count + 1} and {need}",
                 hint="close or retract a task first, or write this one shorter",
             )
