@@ -1,0 +1,266 @@
+"""Tasks are obligations: opened by a write, ended by acts of their own. Procedures rest on something."""
+
+from __future__ import annotations
+
+import pytest
+
+from ledgerstone import (
+    Budget,
+    Caller,
+    CapacityError,
+    Draft,
+    Kind,
+    Lane,
+    Memory,
+    Mode,
+    RuleError,
+    Scope,
+    Standing,
+    Status,
+)
+from ledgerstone.core.rules import TASK_BYTES, TASK_OVERHEAD_BYTES
+from ledgerstone.core.values import DEFAULT_FLOOR
+from tests.memories import ADA, MODEL, NOON, STRANGER, Scratch
+
+BUDGET_ITEMS = 16
+TASK = Draft(text="Water the cedar.", kind=Kind.TASK)
+
+
+def open_texts(memory: Memory) -> list[str | None]:
+    """What the memory lists as open."""
+    return [record.text for record in memory.list_records("tasks").items]
+
+
+def test_a_task_opens(ada: Memory) -> None:
+    """A task is open unless its draft says otherwise, and a recall keeps it whatever was asked."""
+    task = ada.remember(TASK).record
+
+    item = ada.recall("something else altogether").items[0]
+
+    assert (task.kind, task.status, task.standing) == (Kind.TASK, Status.OPEN, Standing.CURRENT)
+    assert (item.record, item.lane) == (task, Lane.TASKS)
+
+
+def test_a_task_closes(ada: Memory) -> None:
+    """The next version is closed, with the same text and the reason; the open one is history."""
+    task = ada.remember(TASK).record
+
+    closed = ada.close_task(task.memory, reason="It rained.").record
+
+    assert (closed.version, closed.status, closed.standing) == (2, Status.CLOSED, Standing.CURRENT)
+    assert (closed.text, closed.reason, closed.trust) == (task.text, "It rained.", task.trust)
+    assert ada.get(task.address).standing is Standing.SUPERSEDED
+    assert open_texts(ada) == []
+
+
+def test_a_closed_task_is_found_by_its_words(ada: Memory) -> None:
+    """It is no obligation any more, and still a memory."""
+    ada.close_task(ada.remember(TASK).record.memory)
+
+    items = ada.recall("cedar", mode=Mode.LEXICAL).items
+
+    assert [(item.record.status, item.lane) for item in items] == [(Status.CLOSED, Lane.LEXICAL)]
+
+
+def test_a_task_can_be_retracted(ada: Memory) -> None:
+    """It leaves the obligations and every recall; history keeps its text."""
+    task = ada.remember(TASK).record
+
+    gone = ada.retract(task.address, reason="There is no cedar.").record
+
+    assert (gone.status, gone.standing) == (Status.RETRACTED, Standing.RETRACTED)
+    assert open_texts(ada) == []
+    assert ada.recall("cedar").items == ()
+    assert [record.text for record in ada.history(task.memory)] == [task.text] * 2
+
+
+def test_a_closed_task_stays_retractable(ada: Memory) -> None:
+    """Closing is not the last word: what was done can still be withdrawn."""
+    closed = ada.close_task(ada.remember(TASK).record.memory).record
+
+    gone = ada.retract(closed.address, reason="It was not done.").record
+
+    assert (gone.version, gone.text) == (3, TASK.text)
+
+
+@pytest.mark.parametrize("caller", [ADA, MODEL])
+def test_no_write_replaces_an_open_task(scratch: Scratch, caller: Caller) -> None:
+    """Neither by its key nor by its address; once it is closed, its key may be claimed."""
+    memory = scratch.by(caller)
+    task = memory.remember(Draft(text="Water the cedar.", kind=Kind.TASK, key="garden")).record
+
+    for draft in (
+        Draft(text="Nothing to do.", key="garden"),
+        Draft(text="Nothing to do.", replaces=task.address),
+        Draft(text="Done.", kind=Kind.TASK, status=Status.CLOSED, key="garden"),
+    ):
+        with pytest.raises(RuleError, match="no write replaces it") as refused:
+            memory.remember(draft)
+        assert refused.value.rule == "open_task"
+
+    assert open_texts(memory) == [TASK.text]
+    memory.close_task(task.address)
+    assert memory.remember(Draft(text="Nothing to do.", key="garden")).record.version == 3
+
+
+def test_only_an_open_task_closes(ada: Memory) -> None:
+    """A note, a closed task, an old version and a retracted one do not."""
+    note = ada.remember("Cedar.").record
+    task = ada.remember(TASK).record
+    closed = ada.close_task(task.address).record
+
+    for address in (note.address, closed.address, task.address):
+        with pytest.raises(RuleError, match=f"close: {address} is not an open task"):
+            ada.close_task(address)
+
+    assert ada.close_task(ada.remember(TASK).record.address).record.status is Status.CLOSED
+
+
+def test_only_what_stands_is_retracted(ada: Memory) -> None:
+    """What was superseded or retracted before is not withdrawn again."""
+    old = ada.remember(Draft(text="Oak.", key="tree")).record
+    new = ada.remember(Draft(text="Elm.", key="tree")).record
+    gone = ada.retract(new.address, reason="It fell.").record
+
+    for address in (old.address, new.address, gone.address, new.memory):
+        with pytest.raises(RuleError, match="no longer stands"):
+            ada.retract(address, reason="Again.")
+
+
+@pytest.mark.parametrize(
+    ("kind", "status"),
+    [
+        *((kind, status) for kind in Kind if kind is not Kind.TASK for status in (Status.OPEN, Status.CLOSED)),
+        (Kind.TASK, Status.ACTIVE),
+    ],
+)
+def test_open_and_closed_are_for_tasks(ada: Memory, kind: Kind, status: Status) -> None:
+    """Nothing else is open or closed, and a task is never merely active."""
+    with pytest.raises(RuleError, match="a task is open or closed, and nothing else is"):
+        ada.remember(Draft(text="Cedar.", kind=kind, status=status, sources=(ada.remember("Oak.").record.address,)))
+
+    done = ada.remember(Draft(text="Done.", kind=Kind.TASK, status=Status.CLOSED)).record
+    assert (done.status, open_texts(ada)) == (Status.CLOSED, [])
+
+
+@pytest.mark.parametrize("kind", [Kind.NOTE, Kind.TASK])
+def test_a_draft_is_never_born_retracted(ada: Memory, kind: Kind) -> None:
+    """Retracting is an act, with a target and a reason."""
+    with pytest.raises(RuleError, match="retracting is an act of its own") as refused:
+        ada.remember(Draft(text="Cedar.", kind=kind, status=Status.RETRACTED))
+
+    assert refused.value.rule == "status"
+
+
+def test_as_many_tasks_as_the_default_budget_shows(ada: Memory) -> None:
+    """The sixteenth open task is taken, the seventeenth refused with both numbers, until one is settled."""
+    tasks = ada.remember_many([Draft(text=f"Task {n}.", kind=Kind.TASK) for n in range(BUDGET_ITEMS)])
+    assert len(ada.recall("").items) == BUDGET_ITEMS
+
+    with pytest.raises(
+        RuleError, match=f"16 open tasks and {TASK_BYTES} bytes in all; this one would make it 17"
+    ) as refused:
+        ada.remember(TASK)
+
+    assert refused.value.rule == "open_tasks"
+    ada.close_task(tasks[0].record.address)
+    assert ada.remember(TASK).record.status is Status.OPEN
+
+
+def test_open_tasks_fit_the_bytes_of_the_default_budget(ada: Memory) -> None:
+    """The longest task alone is taken and recalled, one byte more is not taken; after it there is room for none."""
+    longest = TASK_BYTES - TASK_OVERHEAD_BYTES
+
+    with pytest.raises(RuleError, match=f"this one would make it 1 and {TASK_BYTES + 1}"):
+        ada.remember(Draft(text="a" * (longest + 1), kind=Kind.TASK))
+
+    task = ada.remember(Draft(text="a" * longest, kind=Kind.TASK, key="k" * 128, due=NOON)).record
+    assert [item.record for item in ada.recall("").items] == [task]
+    with pytest.raises(RuleError, match="open_tasks"):
+        ada.remember(TASK)
+
+
+def test_a_default_recall_keeps_as_much_as_was_taken(ada: Memory) -> None:
+    """Sixteen tasks that fill the bytes together, each with the longest key, are all there."""
+    room = TASK_BYTES // BUDGET_ITEMS - TASK_OVERHEAD_BYTES
+    drafts = [
+        Draft(text="\u00e9" * (room // 2), kind=Kind.TASK, key=f"{n:02}" + "k" * 126, due=NOON)
+        for n in range(BUDGET_ITEMS)
+    ]
+
+    tasks = [answer.record for answer in ada.remember_many(drafts)]
+
+    assert [item.record for item in ada.recall("").items] == tasks
+
+
+def test_several_tasks_of_one_commit_count_together(scratch: Scratch) -> None:
+    """A commit cannot smuggle in what its drafts could not one by one."""
+    scratch.memory.remember("The project is there.")
+    before = scratch.heads()
+
+    with pytest.raises(RuleError, match="would make it 17"):
+        scratch.memory.remember_many([TASK] * (BUDGET_ITEMS + 1))
+
+    assert scratch.heads() == before
+    assert len(scratch.memory.remember_many([TASK] * BUDGET_ITEMS)) == BUDGET_ITEMS
+
+
+def test_a_task_below_the_floor_is_no_obligation(scratch: Scratch) -> None:
+    """What somebody unknown asks for is neither kept in recall nor counted against the budget."""
+    stranger = scratch.by(STRANGER)
+
+    tasks = [stranger.remember(Draft(text=f"Pay {n}.", kind=Kind.TASK)).record for n in range(BUDGET_ITEMS + 1)]
+
+    assert max(task.trust for task in tasks) < DEFAULT_FLOOR
+    assert scratch.memory.recall("pay").items == ()
+    assert open_texts(scratch.memory) == []
+    assert scratch.memory.remember(TASK).record.status is Status.OPEN
+
+
+def test_a_retraction_makes_room(ada: Memory) -> None:
+    """A withdrawn task counts no longer."""
+    tasks = ada.remember_many([TASK] * BUDGET_ITEMS)
+    ada.retract(tasks[3].record.address, reason="Twice.")
+
+    assert ada.remember(TASK).record.status is Status.OPEN
+    assert len(open_texts(ada)) == BUDGET_ITEMS
+
+
+def test_tasks_outgrow_a_recall_only_across_namespaces(scratch: Scratch) -> None:
+    """Then the error names what they need, and a recall with that much keeps them all."""
+    for scope in (Scope.PROJECT, Scope.USER):
+        scratch.memory.remember_many([TASK] * (BUDGET_ITEMS // 2 + 1), scope=scope)
+
+    with pytest.raises(CapacityError, match="the 18 open tasks need") as refused:
+        scratch.memory.recall("cedar")
+
+    assert "18 items" in refused.value.message
+    assert len(scratch.memory.recall("cedar", budget=Budget(items=18)).items) == 18
+
+
+def test_a_procedure_needs_a_source(ada: Memory) -> None:
+    """Of its own it is refused; resting on a record it is taken, on one that was superseded too."""
+    old = ada.remember(Draft(text="Water wilts it.", key="cedar")).record
+    ada.remember(Draft(text="Water helps it.", key="cedar"))
+
+    with pytest.raises(RuleError, match="procedure: needs a source") as refused:
+        ada.remember(Draft(text="Water it daily.", kind=Kind.PROCEDURE))
+
+    assert refused.value.rule == "procedure"
+    procedure = ada.remember(Draft(text="Water it daily.", kind=Kind.PROCEDURE, sources=(old.address,))).record
+    assert procedure.sources == (old.address,)
+
+
+def test_a_procedure_does_not_rest_on_summaries_or_withdrawals(ada: Memory) -> None:
+    """A summary and a retracted record are no ground for it; one other source beside them is."""
+    note = ada.remember("It was dry.").record
+    summary = ada.remember(Draft(text="Dry.", kind=Kind.SUMMARY, sources=(note.address,))).record
+    withdrawn = ada.remember("It was wet.").record
+    gone = ada.retract(withdrawn.address, reason="It was not.").record
+
+    for sources in ((summary.address,), (withdrawn.address,), (gone.address,), (summary.address, gone.address)):
+        with pytest.raises(RuleError, match="neither a summary nor retracted"):
+            ada.remember(Draft(text="Water it.", kind=Kind.PROCEDURE, sources=sources))
+
+    draft = Draft(text="Water it.", kind=Kind.PROCEDURE, sources=(summary.address, note.address))
+    assert ada.remember(draft).record.standing is Standing.CURRENT
