@@ -105,7 +105,7 @@ def remember(door: Door, /, text: str, scope: str | None, namespace: str | None,
 @click.option("--heads", is_flag=True, help="With --json: the heads it was read at.")
 @verb
 def recall(door: Door, query: str, mode: str, most_bytes: int | None, most_items: int | None, *, heads: bool) -> None:
-    """Give a bounded context: every open task, then what the query finds and what is recent.
+    """Give a context: open tasks, what is found, what is recent.
 
     Nothing is cut. What does not fit is left out, and counted on standard error.
     """
@@ -135,9 +135,10 @@ def recall(door: Door, query: str, mode: str, most_bytes: int | None, most_items
 @click.argument("target", metavar="ID")
 @verb
 def get(door: Door, target: str) -> None:
-    """Give one memory by id, address or digest, exactly as it was given.
+    """Give one memory exactly as it was given.
 
-    Where standard output is no terminal, it receives the bytes of the text and nothing else.
+    By its id (the newest version), address or digest. Where standard output is no terminal, it receives the bytes
+    of the text and nothing else.
     """
     with door.memory() as memory:
         record = memory.get(target)
@@ -163,7 +164,7 @@ def get(door: Door, target: str) -> None:
 @click.option("--key", help="Only what has this key.")
 @verb
 def list_(door: Door, what: str, limit: int, cursor: str | None, kind: str | None, key: str | None) -> None:
-    """List what stands, newest first; or the open tasks; or all versions."""
+    """List what stands, the open tasks, or all versions."""
 
     def fits(record: Record) -> bool:
         return (kind is None or record.kind.value == kind) and (key is None or record.key == key)
@@ -187,7 +188,7 @@ def list_(door: Door, what: str, limit: int, cursor: str | None, kind: str | Non
 @click.argument("memory_id", metavar="ID")
 @verb
 def history(door: Door, memory_id: str) -> None:
-    """Show all versions of a memory, oldest first, and how each stands."""
+    """Show all versions of a memory, and how each stands."""
     with door.memory() as memory:
         versions = memory.history(memory_id)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ledgerstone.core.values import MAX_LIST, Act, Scope
-from ledgerstone.entrypoints import cli_hosts, host
+from ledgerstone.entrypoints import host
 from ledgerstone.entrypoints.frame import FINDINGS, Door, moment, verb
 from ledgerstone.errors import LedgerstoneError, UsageError
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 YES: Final = click.option("--yes", is_flag=True, help="Do not ask. Counts at a terminal only.")
 UNWELL: Final = 1
+HOSTS: Final = ("claude-code", "codex", "cursor", "vscode")
 
 
 def own_version() -> str:
@@ -32,20 +33,21 @@ def own_version() -> str:
 
 
 @click.command
-@click.argument("program", type=click.Choice(list(cli_hosts.HOSTS)), metavar="[HOST]", required=False)
+@click.argument("program", type=click.Choice(HOSTS), metavar="[HOST]", required=False)
 @click.option("--show", is_flag=True, help="With a host: print what would be written.")
 @click.option("--remove", is_flag=True, help="With a host: take our entry out again.")
 @verb
 def init(door: Door, program: str | None, *, show: bool, remove: bool) -> None:
-    """Make the store and its key; or tell a host (claude-code, codex, cursor, vscode) of the MCP server.
+    """Make the store and its key, or tell a host of the server.
 
-    Done again, it changes nothing. A host's file keeps all that is not ours; --remove takes out our entry alone.
+    Hosts: claude-code, codex, cursor, vscode. Done again, it changes nothing. A host's file keeps all that is not
+    ours; --remove takes out our entry alone.
     """
     if program is not None:
         _tell_host(door, program, show=show, remove=remove)
         return
     if show or remove:
-        raise UsageError("--show and --remove need a host", hint=f"one of: {', '.join(cli_hosts.HOSTS)}")
+        raise UsageError("--show and --remove need a host", hint=f"one of: {', '.join(HOSTS)}")
     settings = door.settings()
     made = not settings.store.exists()
     with door.memory(create=True) as memory:
@@ -75,6 +77,8 @@ def init(door: Door, program: str | None, *, show: bool, remove: bool) -> None:
 
 
 def _tell_host(door: Door, program: str, *, show: bool, remove: bool) -> None:
+    from ledgerstone.entrypoints import cli_hosts
+
     change = cli_hosts.plan(program, door.settings(), remove=remove)
     if not show:
         cli_hosts.carry_out(change)
@@ -96,7 +100,10 @@ def _tell_host(door: Door, program: str, *, show: bool, remove: bool) -> None:
 @click.command
 @verb
 def verify(door: Door) -> None:
-    """Replay all history under the rules that admitted it, and report every fault. Exits 4 when there is one."""
+    """Replay all history and report every fault.
+
+    It is judged by the rules that admitted it. Exits 4 when there is a fault.
+    """
     with door.memory() as memory:
         report = memory.verify()
     _report(door, report)
@@ -105,7 +112,10 @@ def verify(door: Door) -> None:
 @click.command
 @verb
 def rebuild(door: Door) -> None:
-    """Write anew whatever is derived from history: the index, standing, links. No head moves."""
+    """Write anew whatever is derived from history.
+
+    The word index, standing, links. No head moves; a damaged history is refused.
+    """
     with door.memory() as memory:
         report = memory.rebuild()
     _report(door, report, "rebuilt from ")
@@ -136,7 +146,10 @@ def _report(door: Door, report: Report, verb_: str = "") -> None:
 @click.option("--before", type=int, metavar="SEQUENCE", help="Only what came before this commit.")
 @verb
 def audit(door: Door, target: str | None, limit: int, before: int | None) -> None:
-    """Show who did what and when, newest first; of one memory, or of all that may be read."""
+    """Show who did what and when, newest first.
+
+    Of one memory, or of all that may be read, refusals of your own included.
+    """
     with door.memory() as memory:
         events = memory.audit(target=target, limit=limit, before=before)
 
@@ -148,7 +161,7 @@ def audit(door: Door, target: str | None, limit: int, before: int | None) -> Non
 @click.group(invoke_without_command=True)
 @verb
 def namespaces(door: Door) -> None:
-    """List the namespaces that may be read; or bind this place to a project."""
+    """List namespaces, or bind this place to a project."""
     if click.get_current_context().invoked_subcommand is not None:
         return
     with door.memory() as memory:
@@ -231,7 +244,7 @@ def detach(door: Door, namespace: str, value: str, *, yes: bool) -> None:
 @click.option("--principal", help="Those of somebody else, which takes admin.")
 @verb
 def grants(door: Door, principal: str | None) -> None:
-    """List what is granted; or add or revoke a grant."""
+    """List what is granted, or add or revoke a grant."""
     if click.get_current_context().invoked_subcommand is not None:
         return
     with door.memory() as memory:
@@ -293,7 +306,7 @@ def revoke(door: Door, grant: str, *, yes: bool) -> None:
 @click.command
 @verb
 def keys(door: Door) -> None:
-    """Show the key that signs: its id, its public half, its file. The private half is never shown."""
+    """Show the key that signs; never its private half."""
     settings = door.settings()
 
     from ledgerstone.keys import describe, load_keys
@@ -307,7 +320,10 @@ def keys(door: Door) -> None:
 @click.command
 @verb
 def doctor(door: Door) -> None:
-    """Show versions, settings and what decided them, the store's state, and what is wrong. Exits 1 if anything is."""
+    """Show versions, settings, the store, and what is wrong.
+
+    Each setting says what decided it. Exits 1 when anything is wrong.
+    """
     problems: list[dict[str, str]] = []
     answer: dict[str, Any] = {"versions": _versions()}
     try:
@@ -345,8 +361,8 @@ def _diagnosis(answer: Mapping[str, Any]) -> str:
             )
         )
     if "store" in answer:
-        rows = [(name, str(value)) for name, value in answer["store"].items()]
-        rows += [(f"bound {name}", shown.one_line(str(value))) for name, value in answer["bound"].items()]
+        rows = [(name, _word(value)) for name, value in answer["store"].items()]
+        rows += [(f"bound {name}", shown.one_line(_word(value))) for name, value in answer["bound"].items()]
         parts.append(shown.columns([*rows, ("found by", shown.one_line(answer["found_by"]))]))
     found = [
         f"{shown.one_line(each['message'])}  {shown.dim(shown.one_line(each['hint']))}" for each in answer["problems"]
@@ -431,7 +447,7 @@ def _rule(hints: ProjectHints, aliases: Iterable[str]) -> str:
 @click.command
 @verb
 def mcp(door: Door) -> None:
-    """Serve MCP on standard input and output, for a host to start."""
+    """Serve MCP on standard input and output."""
     try:
         from ledgerstone.entrypoints.mcp import serve
     except ModuleNotFoundError as error:
@@ -444,7 +460,10 @@ def mcp(door: Door) -> None:
 @click.command
 @verb
 def demo(door: Door) -> None:
-    """Watch it work: remember, restart, recall, verify, and notice a flipped byte. Leaves nothing behind."""
+    """Watch it work, on a store of its own.
+
+    Remember, restart, recall, verify, and notice a flipped byte. Leaves nothing behind.
+    """
     from ledgerstone.entrypoints.demo import run
 
     run(door)
@@ -454,7 +473,10 @@ def demo(door: Door) -> None:
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @verb
 def completion(door: Door, shell: str) -> None:
-    """Print what makes a shell complete our commands; put it where your shell looks."""
+    """Print what makes a shell complete our commands.
+
+    Put it where your shell looks: eval "$(ledgerstone completion bash)"
+    """
     from click.shell_completion import get_completion_class
 
     found = get_completion_class(shell)
@@ -468,6 +490,10 @@ def _columns(rows: Iterable[tuple[str, ...]]) -> str:
     from ledgerstone.entrypoints.shown import columns
 
     return columns(rows)
+
+
+def _word(value: object) -> str:
+    return ("yes" if value else "no") if isinstance(value, bool) else str(value)
 
 
 def _time(microseconds: int | None) -> str | None:

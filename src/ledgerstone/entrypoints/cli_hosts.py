@@ -7,11 +7,11 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from ledgerstone.entrypoints.host import Settings, repository_top
+from ledgerstone.entrypoints.host import CHOSEN_HOME, Settings, repository_top
 from ledgerstone.errors import ConflictError, UnavailableError, UsageError
 
 NAME: Final = "ledgerstone"
@@ -26,13 +26,15 @@ CODEX_SECONDS: Final = 20
 class Host:
     """A program that starts MCP servers: where its file is, how to change it, and what to do next there.
 
-    ``container`` is the table in which servers stand, ``extra`` what an entry holds beside command and arguments.
+    ``container`` is the table in which servers stand, ``extra`` and ``env``
+    what an entry holds beside command and arguments. ``personal``: one file for all projects.
     """
 
     path: str
     container: str
     follows: str
     extra: Mapping[str, Any]
+    env: Mapping[str, str] = field(default_factory=dict)
     personal: bool = False
 
 
@@ -51,7 +53,8 @@ HOSTS: Final = {
         "servers",
         "start it in VS Code: MCP: List Servers",
         # VS Code names the folder only to those who ask.
-        {"type": "stdio", "env": {"WORKSPACE_FOLDER_PATHS": "${workspaceFolder}"}},
+        {"type": "stdio"},
+        {"WORKSPACE_FOLDER_PATHS": "${workspaceFolder}"},
     ),
 }
 
@@ -74,7 +77,7 @@ def plan(name: str, settings: Settings, *, remove: bool) -> Change:
     host = HOSTS[name]
     path = _file_of(host, settings)
     before, mode = _read(path)
-    wanted = None if remove else _entry(host)
+    wanted = None if remove else _entry(host, settings)
     edit = _edit_toml if host.personal else _edit_json
     after = edit(path, before or "", host.container, wanted)
     if after == (before or ""):
@@ -140,8 +143,16 @@ def _read(path: Path) -> tuple[str | None, int]:
         raise UsageError(f"{path}: not UTF-8, so it is left alone") from None
 
 
-def _entry(host: Host) -> dict[str, Any]:
-    return {"command": _command(), "args": ["mcp"], **host.extra}
+def _entry(host: Host, settings: Settings) -> dict[str, Any]:
+    # A host may start us without the variables that this shell has; then another store would answer.
+    said = {name: str(getattr(settings, name)) for name in ("store", "key_file") if _is_chosen(settings.won[name])}
+    env = {**host.env, **{f"LEDGERSTONE_{name.upper()}": value for name, value in said.items()}}
+    return {"command": _command(), "args": ["mcp"], **host.extra, **({"env": env} if env else {})}
+
+
+def _is_chosen(source: str) -> bool:
+    """Whether a setting was said in a way that a program started elsewhere does not hear."""
+    return source in {"flag", "environment", CHOSEN_HOME}
 
 
 def _command() -> str:
@@ -215,7 +226,7 @@ def _edit_toml(path: Path, text: str, container: str, wanted: dict[str, Any] | N
             [
                 BEGIN,
                 f"[{container}.{NAME}]",
-                *(f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in wanted.items()),
+                *(f"{name} = {_toml_value(value)}" for name, value in wanted.items()),
                 END,
                 "",
             ]
@@ -226,6 +237,13 @@ def _edit_toml(path: Path, text: str, container: str, wanted: dict[str, Any] | N
     if (now.get(container, {}), {**now, container: None}) != (others, {**before, container: None}):
         raise UsageError(f"{path}: our entry cannot be told from the rest", hint="change it by hand: --show")
     return found
+
+
+def _toml_value(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{name} = {_toml_value(each)}" for name, each in value.items()) + " }"
+    # Strings, lists of them, numbers and booleans read alike in both. DEL alone does not.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 # JSON: the spans of its members, so that only ours is replaced.

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 FINDINGS: Final = 4
 INTERRUPTED: Final = 130
-HELP: Final = {"help_option_names": ["-h", "--help"]}
+HELP: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 96}
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class Program(click.Group):
         for heading, names in self.sections.items():
             found = [(name, command) for name in names if (command := self.get_command(ctx, name)) is not None]
             with formatter.section(heading):
-                formatter.write_dl([(name, command.get_short_help_str(limit=72)) for name, command in found])
+                formatter.write_dl([(name, command.get_short_help_str(limit=62)) for name, command in found])
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> NoReturn:
         """Run a command and leave with its exit code; an error goes to standard error in the one shape."""

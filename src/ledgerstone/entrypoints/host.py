@@ -43,6 +43,9 @@ PROJECT_SETTINGS: Final = frozenset({"recall.bytes", "recall.items"})
 USER_SETTINGS: Final = PROJECT_SETTINGS | {"key_file", "new_places", "origin", "principal", "store"}
 SETTINGS: Final = USER_SETTINGS | {"project", "session"}
 
+# The source of what stands below LEDGERSTONE_HOME.
+CHOSEN_HOME: Final = "LEDGERSTONE_HOME"
+
 Door = Literal["cli", "mcp"]
 
 
@@ -96,7 +99,7 @@ def settle(
         (f"user file {user_file}", _of_file(user_file, USER_SETTINGS)),
         ("host variable", _session(environ)),
         (
-            f"default ({directories})",
+            directories,
             {"store": str(data / "ledgerstone.db"), "key_file": str(config / "key.json")},
         ),
         (
@@ -229,11 +232,11 @@ def _directories(environ: Mapping[str, str]) -> tuple[Path, Path, Path, str]:
     """Data, configuration and state, and what decided them."""
     if home := environ.get("LEDGERSTONE_HOME"):
         root = _absolute("LEDGERSTONE_HOME", Path(home))
-        return root / "data", root / "config", root / "state", "LEDGERSTONE_HOME"
+        return root / "data", root / "config", root / "state", CHOSEN_HOME
     from platformdirs import PlatformDirs
 
     found = PlatformDirs("ledgerstone", appauthor=False)
-    return found.user_data_path, found.user_config_path, found.user_state_path, "platform"
+    return found.user_data_path, found.user_config_path, found.user_state_path, "default"
 
 
 def _of_environment(environ: Mapping[str, str]) -> dict[str, str]:

@@ -17,7 +17,7 @@ MARGIN: Final = "    "
 MOST_WIDTH: Final = 96
 LEAST_WIDTH: Final = 40
 BRIEF_LINES: Final = 6
-SHORT_HASH: Final = 12
+MOST_PADDED: Final = 40
 
 
 def dim(text: str) -> str:
@@ -111,12 +111,16 @@ def event(found: Event) -> str:
 
 
 def columns(rows: Iterable[tuple[str, ...]]) -> str:
-    """Rows of a name, a value and perhaps a note, names aligned, notes standing back."""
-    table = list(rows)
+    """Rows of a name, a value and perhaps a note: names aligned, notes too where values are short, both dim."""
+    table = [tuple(row) for row in rows]
     wide = max((len(row[0]) for row in table), default=0)
-    return "\n".join(
-        f"{dim(row[0].ljust(wide))}  {row[1]}" + "".join(f"  {dim(note)}" for note in row[2:] if note) for row in table
-    )
+    noted = [len(row[1]) for row in table if row[2:] and len(row[1]) <= MOST_PADDED]
+    padding = max(noted, default=0)
+
+    def line(name: str, value: str, note: str = "") -> str:
+        return f"{dim(name.ljust(wide))}  " + (f"{value.ljust(padding)}  {dim(note)}" if note else value)
+
+    return "\n".join(line(*row) for row in table)
 
 
 def moment(microseconds: int) -> str:
