@@ -24,13 +24,13 @@ TASK = "Water the cedar on Friday"
 
 # In this order, since each needs what came before; {note} and {task} are the addresses that remember gave.
 CALLS: list[tuple[str, dict[str, Any]]] = [
-    ("memory_remember", {"text": TEXT, "scope": "project"}),
-    ("memory_remember", {"text": TASK, "kind": "task", "scope": "project"}),
+    ("memory_remember", {"memory": TEXT, "scope": "project"}),
+    ("memory_remember", {"memory": TASK, "kind": "task", "due": "2027-01-01"}),
     ("memory_recall", {"query": "line kept as given"}),
-    ("memory_get", {"address": "{note}"}),
-    ("memory_list", {}),
-    ("memory_close", {"address": "{task}"}),
-    ("memory_retract", {"address": "{note}", "reason": "only a trial"}),
+    ("memory_get", {"ids": ["{note}", "{task}"]}),
+    ("memory_list", {"what": "tasks"}),
+    ("memory_close", {"id": "{task}", "reason": "watered"}),
+    ("memory_retract", {"id": "{note}", "reason": "only a trial"}),
 ]
 
 
@@ -101,6 +101,8 @@ def call_tools(environment: dict[str, str]) -> None:
 
 def fill(value: object, addresses: dict[str, str]) -> object:
     """A value with the addresses put in for their names."""
+    if isinstance(value, list):
+        return [fill(member, addresses) for member in value]
     return value.format(**addresses) if value in ("{note}", "{task}") else value
 
 
@@ -112,15 +114,11 @@ def address_in(answer: str) -> str:
     return found[0]
 
 
-def call(
-    environment: dict[str, str], tool: str, arguments: dict[str, object], *, expect: int = 0
-) -> dict[str, Any]:
+def call(environment: dict[str, str], tool: str, arguments: dict[str, object], *, expect: int = 0) -> dict[str, Any]:
     """The Inspector's answer to one call, which it says aloud first."""
     given = json.dumps(arguments, ensure_ascii=False)
     print(f"{tool} {given}", flush=True)
-    return inspect(
-        environment, "--method", "tools/call", "--tool-name", tool, "--tool-args-json", given, expect=expect
-    )
+    return inspect(environment, "--method", "tools/call", "--tool-name", tool, "--tool-args-json", given, expect=expect)
 
 
 def inspect(environment: dict[str, str], *arguments: str, expect: int = 0) -> dict[str, Any]:
@@ -133,9 +131,7 @@ def inspect(environment: dict[str, str], *arguments: str, expect: int = 0) -> di
     done = run([*command, *arguments, "--format", "json", "-q"], environment)
 
     if done.returncode != expect:
-        raise InteropError(
-            f"{' '.join(arguments)}: exit {done.returncode}, not {expect}\n{done.stdout}{done.stderr}"
-        )
+        raise InteropError(f"{' '.join(arguments)}: exit {done.returncode}, not {expect}\n{done.stdout}{done.stderr}")
     answer: dict[str, Any] = json.loads(done.stdout)
     return answer
 
