@@ -28,10 +28,13 @@ def verify(reader: Reader, keyring: Keyring) -> Report:
     names = list(reader.chains())
     for index, namespace in enumerate(names):
         replay, row = _replayed(reader, namespace, authorities, store=index == 0)
-        check = _Derivation(reader, replay, row.number)
-        for sequence, one in _commits(reader, replay, row, keyring):
-            check.entry(sequence, one)
-        check.finish(posted)
+        try:
+            check = _Derivation(reader, replay, row.number)
+            for sequence, one in _commits(reader, replay, row, keyring):
+                check.entry(sequence, one)
+            check.finish(posted)
+        except CorruptionError as error:
+            replay.find("chain", None, f"{error.message}; what depends on it was not checked")
         findings += replay.findings
         if replay.head is not None:
             heads[namespace] = replay.head.sequence, replay.head.id
@@ -267,6 +270,12 @@ def rebuild(writer: Writer, keyring: Keyring) -> Report:
         heads[namespace] = replay.head.sequence, replay.head.id
         commits += replay.head.sequence + 1
         entries += replay.size
+    missing = authorities.made.keys() - heads.keys()
+    if missing:
+        raise CorruptionError(
+            f"{', '.join(sorted(missing))}: the store chain made it, but its chain is missing",
+            hint="nothing was changed; restore a backup; ledgerstone verify lists every fault",
+        )
     return Report(findings=(), namespaces=len(names), commits=commits, entries=entries, heads=heads)
 
 

@@ -44,6 +44,14 @@ _KNOWN: Final = (
     "ended_by, ending"
 )
 
+# Every table that holds rows of a chain, and which chain a row belongs to.
+_TABLES: Final = (
+    *((table, f"row >> {_BITS}") for table in ("header", "entry", "content", "signature", "tile")),
+    *((table, f"row >> {_BITS}") for table in ("record", "node", "words")),
+    ("link", f"source >> {_BITS}"),
+    *((table, "number") for table in ("catalog", "idempotency", "frequency", "corpus")),
+)
+
 
 def _known(values: tuple[Any, ...]) -> Known:
     (
@@ -63,23 +71,40 @@ def _known(values: tuple[Any, ...]) -> Known:
         by,
         ending,
     ) = values
-    return Known(
-        position=row & _MASK,
-        sequence=sequence,
-        digest=digest,
-        memory=memory,
-        version=version,
-        kind=Kind(kind),
-        status=Status(status),
-        trust=Trust(trust),
-        text_bytes=text_bytes,
-        body=body,
-        depth=depth,
-        key=key,
-        expires=expires,
-        ended_by=by,
-        ending=Ending(ending),
-    )
+    try:
+        return Known(
+            position=row & _MASK,
+            sequence=_place(sequence),
+            digest=digest,
+            memory=memory,
+            version=version,
+            kind=Kind(kind),
+            status=Status(status),
+            trust=Trust(trust),
+            text_bytes=text_bytes,
+            body=body,
+            depth=depth,
+            key=key,
+            expires=expires,
+            ended_by=_place(by),
+            ending=Ending(ending),
+        )
+    except ValueError as error:
+        raise CorruptionError(f"the row of entry {row & _MASK} is not as it was written: {error}") from error
+
+
+def _place(sequence: int) -> int:
+    """A sequence out of a column, as far as a column can be believed."""
+    if not 0 <= sequence <= _MASK:
+        raise ValueError(f"{sequence} is no sequence")
+    return sequence
+
+
+def _listed(noun: str, value: str, position: int, sequence: int, ended_by: int, ending: int) -> Listed:
+    try:
+        return Listed(noun, value, _place(position), _place(sequence), _place(ended_by), Ending(ending))
+    except ValueError as error:
+        raise CorruptionError(f"a {noun} row of the catalog is not as it was written: {error}") from error
 
 
 def _prefix(digest: bytes) -> int:
@@ -108,7 +133,7 @@ def _translated() -> Iterator[None]:
         apsw.PermissionsError,
     ) as error:
         raise UnavailableError(f"the store cannot be used: {error}", hint="nothing was changed") from error
-    except apsw.SQLError as error:
+    except (apsw.SQLError, UnicodeDecodeError) as error:
         raise CorruptionError(f"the database is not as it was made: {error}") from error
 
 
@@ -254,7 +279,7 @@ class SqliteReader:
             "SELECT position, sequence, ended_by, ending FROM catalog "
             "WHERE number = ? AND noun = ? AND value = ? ORDER BY position"
         )
-        return [Listed(noun, value, *row) for row in self._connection.execute(sql, (number, noun, value))]
+        return [_listed(noun, value, *row) for row in self._connection.execute(sql, (number, noun, value))]
 
     def catalog(self, number: int, noun: str | None = None) -> Iterator[Listed]:
         sql = "SELECT noun, value, position, sequence, ended_by, ending FROM catalog WHERE number = ?"
@@ -262,7 +287,7 @@ class SqliteReader:
         if noun is not None:
             sql, bound = sql + " AND noun = ?", (number, noun)
         for row in self._connection.execute(sql, bound):
-            yield Listed(*row)
+            yield _listed(*row)
 
     def catalog_size(self, number: int) -> int:
         """How many entries the catalog lists; the second ways to find one do not count."""
@@ -354,9 +379,32 @@ class SqliteReader:
         return dict(execute("SELECT term, doc FROM temp.vocabulary"))
 
     def sound(self) -> list[str]:
-        """What SQLite's own check finds wrong with the file."""
-        rows = [row[0] for row in self._connection.execute("PRAGMA integrity_check")]
-        return [] if rows == ["ok"] else rows
+        """What SQLite's own check finds wrong with the file, and what no chain accounts for."""
+        rows = self._column("PRAGMA integrity_check")
+        found = [] if rows == ["ok"] else rows
+        for table, column in _TABLES:
+            sql = f"SELECT count(*) FROM {table} WHERE {column} NOT IN (SELECT number FROM chain)"
+            strays: int = self._one(sql)
+            if strays:
+                found.append(f"{strays} rows of {table} belong to no chain")
+        if self._one("SELECT count(*) FROM record WHERE printf('%016X', prefix) != hex(substr(digest, 1, 8))"):
+            found.append("records cannot be found by their digests")
+        if not self._posts():
+            found.append("the word index does not hold each record's own words")
+        return found
+
+    def _posts(self) -> bool:
+        """Whether the full-text index holds, for each folded record, its words and no others.
+
+        Compared as sums of hashes that differ from run to run, so that nothing has to be held or sorted.
+        """
+        execute = self._connection.execute
+        execute("CREATE VIRTUAL TABLE IF NOT EXISTS temp.posted USING fts5vocab(main, postings, instance)")
+        posted = sum(hash(pair) for pair in execute("SELECT term, doc FROM temp.posted"))
+        folded = "SELECT row, words FROM words JOIN corpus ON number = row >> ? WHERE row & ? < through"
+        return posted == sum(
+            hash((word, row)) for row, words in execute(folded, (_BITS, _MASK)) for word in set(words.split())
+        )
 
     def word_row(self, number: int, position: int) -> WordRow | None:
         row = self._one("SELECT length, words FROM words WHERE row = ?", number << _BITS | position)
