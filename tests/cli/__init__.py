@@ -1,0 +1,1 @@
+"""The command line, as programs and people meet it."""
