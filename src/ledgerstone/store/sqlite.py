@@ -222,7 +222,12 @@ class SqliteReader:
 
     def standing(self, number: int, position: int) -> Standing | None:
         row = self._one("SELECT sequence, ended_by, ending FROM record WHERE row = ?", number << _BITS | position)
-        return None if row is None else Standing(*row)
+        if row is None:
+            return None
+        try:
+            return Standing(_place(row[0]), _place(row[1]), Ending(row[2]))
+        except ValueError as error:
+            raise CorruptionError(f"the row of entry {position} is not as it was written: {error}") from error
 
     def known(self, number: int, position: int) -> Known | None:
         row = self._one(f"SELECT {_KNOWN} FROM record WHERE row = ?", number << _BITS | position)
