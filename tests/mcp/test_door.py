@@ -221,14 +221,18 @@ def test_a_session_is_the_hosts_to_name(home: Home) -> None:
     """The host's note on a request binds its session; another session's memories are not there."""
     note = {"x-codex-turn-metadata": {"session_id": "monday", "turn_id": "1"}}
     other = {"x-codex-turn-metadata": json.dumps({"session_id": "tuesday"})}
+    for_today = {"memory": "for today", "scope": "session"}
 
     with in_memory(home) as talk:
-        unbound = talk.refused("remember", memory="for today", scope="session")
-        address = talk("remember", memory="for today", scope="session", meta=note)["address"]
+        unbound = [
+            talk.send("memory_remember", {"x-codex-turn-metadata": {"session_id": name}}, for_today)
+            for name in (None, 7, "", "\0", "\ud83d", "x" * 2_000)
+        ]
+        address = talk("remember", meta=note, **for_today)["address"]
         same = talk("get", ids=[address], meta=note)["records"][0]
         foreign = talk.send("memory_get", other, {"ids": [address]})
 
-    assert unbound["code"] == "namespace"
+    assert {answer_of(one)["code"] for one in unbound} == {"namespace"}
     assert same["session"] == "monday"
     assert foreign.is_error
 

@@ -34,7 +34,7 @@ from mcp_types import (
 from pydantic import Field, ValidationError
 
 from ledgerstone.core.recall import NOTICE
-from ledgerstone.core.values import MAX_GET, Budget, Draft, Kind, Mode, Scope
+from ledgerstone.core.values import MAX_GET, MAX_NAME_BYTES, Budget, Draft, Kind, Mode, Scope
 from ledgerstone.entrypoints import host, wire
 from ledgerstone.entrypoints.host import Settings
 from ledgerstone.errors import LedgerstoneError, NotFoundError, UsageError
@@ -107,13 +107,14 @@ def _here(context: Context[_House, Any]) -> _Here:
 
 
 def _session(note: Mapping[str, Any]) -> str | None:
-    """The session that a host names with a request, as Codex does; a conversation is not a process."""
+    """The session that a host names with a request, as Codex does: a process is not a conversation."""
     turn = note.get("x-codex-turn-metadata")
     if isinstance(turn, str):
         with suppress(ValueError, RecursionError):
             turn = json.loads(turn)
     found = turn.get("session_id") if isinstance(turn, dict) else None
-    return found if isinstance(found, str) and found else None
+    named = isinstance(found, str) and found.isprintable() and 0 < len(found.encode()) <= MAX_NAME_BYTES
+    return found if named else None
 
 
 Bound = Annotated[_Here, Resolve(_here)]
