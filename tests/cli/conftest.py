@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import select
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,31 +68,30 @@ class Desk:
         )
         return Done(done.returncode, done.stdout, done.stderr.decode())
 
-    def sit(self, *arguments: str, types: str = "") -> Done:
+    def sit(self, *arguments: str, types: str = "", env: dict[str, str] | None = None) -> Done:
         """Run a command at a terminal, where somebody types; what it shows is ``out``, both streams together."""
-        return _at_terminal([*PROGRAM, *arguments], types)
+        return _at_terminal([*PROGRAM, *arguments], types, os.environ | {"COLUMNS": "80"} | (env or {}))
 
 
-def _at_terminal(command: Sequence[str], types: str) -> Done:
-    child, terminal = pty.fork()
-    if child == 0:
-        os.execv(command[0], list(command))  # noqa: S606 - our own program
-    os.write(terminal, types.encode())
-    shown = b""
-    deadline = time.monotonic() + SECONDS
-    while time.monotonic() < deadline:
-        if not select.select([terminal], [], [], 1)[0]:
-            continue
-        try:
-            part = os.read(terminal, 65536)
-        except OSError:  # Linux says so when the other side is gone.
-            break
-        if not part:
-            break
-        shown += part
-    os.close(terminal)
-    _, status = os.waitpid(child, 0)
-    return Done(os.waitstatus_to_exitcode(status), shown, "")
+def _at_terminal(command: Sequence[str], types: str, env: dict[str, str]) -> Done:
+    ours, theirs = os.openpty()
+    with subprocess.Popen(
+        command, stdin=theirs, stdout=theirs, stderr=theirs, env=env, start_new_session=True
+    ) as child:
+        os.close(theirs)
+        os.write(ours, types.encode())
+        shown = b"".join(iter(lambda: _shown(ours), b""))
+        os.close(ours)
+        return Done(child.wait(SECONDS), shown, "")
+
+
+def _shown(terminal: int) -> bytes:
+    if not select.select([terminal], [], [], SECONDS)[0]:
+        pytest.fail("the program at the terminal neither speaks nor ends")
+    try:
+        return os.read(terminal, 65536)
+    except OSError:  # Linux says so when nobody holds the other side any more.
+        return b""
 
 
 @pytest.fixture

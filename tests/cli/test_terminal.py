@@ -1,0 +1,105 @@
+"""Who sits at a terminal is the user; a program is a tool; and what a terminal shows cannot steer it."""
+
+from __future__ import annotations
+
+import re
+
+from tests.cli.conftest import Desk
+
+ADDRESS = re.compile(r"mem_[0-9a-z]{16}@\d+")
+
+
+def test_a_user_types_and_a_program_pipes(bound: Desk) -> None:
+    """The same command has origin user at a terminal and tool in a pipe; nothing said can change that."""
+    shown = bound.sit("remember", "said by hand").out.decode()
+    piped = bound.ask("remember", "said by a program, as the user, origin user")["address"]
+
+    by_hand = ADDRESS.search(shown)
+    assert by_hand is not None
+    records = [bound.ask("get", address) for address in (by_hand[0], piped)]
+
+    assert [(record["origin"], record["trust"]) for record in records] == [
+        ("user", "user_explicit"),
+        ("tool", "tool_verified"),
+    ]
+
+
+def test_a_pipe_at_a_terminal_is_a_program(bound: Desk) -> None:
+    """With standard input from elsewhere nobody is known to sit there, whatever standard error is."""
+    assert bound.ask("get", bound.ask("remember", "-", given=b"x")["address"])["origin"] == "tool"
+
+
+def test_an_admin_act_is_asked_and_done(bound: Desk) -> None:
+    """At a terminal a grant is added after a yes; after a no nothing is done, and --yes spares the question."""
+    act = ["grants", "add", "local:bob", "read", "--scope", "global"]
+    before = bound.sit("grants", "--principal", "local:bob").out.count(b"grt_")
+
+    refused, allowed = bound.sit(*act, types="n\n"), bound.sit(*act, types="y\n")
+    spared = bound.sit(*act, "--yes")
+
+    assert (refused.code, allowed.code, spared.code) == (130, 0, 0)
+    assert b"nothing was done" in refused.out
+    assert b"?" not in spared.out
+    assert bound.sit("grants", "--principal", "local:bob").out.count(b"grt_") == before + 2
+
+
+def test_a_grant_of_global_lets_global_be_written(bound: Desk) -> None:
+    """What was refused before the user's grants is done after them, and refused again once they are revoked."""
+    assert bound.refuse("remember", "x", "--scope", "global")[0] == 3
+
+    owner = bound.ask("doctor")["bound"]["principal"]
+    shown = [bound.sit("grants", "add", owner, act, "--scope", "global", "--yes") for act in ("create", "write")]
+    assert bound.ask("remember", "x", "--scope", "global")["scope"] == "global"
+
+    for done in shown:
+        grant = re.search(rb"grt_[0-9a-z]{16}", done.out)
+        assert grant is not None
+        assert bound.sit("grants", "revoke", grant[0].decode(), "--yes").code == 0
+    assert bound.refuse("remember", "y", "--scope", "global")[0] == 3
+
+
+def test_an_alias_is_added_and_detached(bound: Desk) -> None:
+    """A remote suggests a project from the alias on until it is detached; both are asked first."""
+    namespace = bound.ask("namespaces")["namespaces"][0]["namespace"]
+
+    added = bound.sit("namespaces", "alias", namespace, "--remote", "git@example.org:a/b.git", types="y\n")
+    aliases = bound.ask("namespaces")["namespaces"][0]["aliases"]
+    gone = bound.sit("namespaces", "detach", namespace, "example.org/a/b", types="y\n")
+
+    assert (added.code, gone.code) == (0, 0)
+    assert "example.org/a/b" in aliases
+    assert "example.org/a/b" not in bound.ask("namespaces")["namespaces"][0]["aliases"]
+
+
+def test_a_terminal_shows_no_control_characters(bound: Desk) -> None:
+    """What would move the cursor, change the title or turn the text around is spelled out, in text and in JSON."""
+    text = "a\x1b]0;owned\x07b \u202eright \x9b31m"
+    address = bound.ask("remember", "-", given=text.encode())["address"]
+
+    shown = [bound.sit(*arguments).out.decode() for arguments in (["get", address], ["recall"], ["recall", "--json"])]
+
+    for each in shown:
+        assert not {"\x07", "\u202e", "\x9b"} & set(each)
+        assert "\x1b]" not in each
+        assert "owned" in each
+
+
+def test_a_long_text_wraps_within_its_margin(bound: Desk) -> None:
+    """At a terminal of 80 columns no line of a listing is longer, and none of a text begins at the left."""
+    bound.ask("remember", "-", given=("cedar " * 60).encode())
+
+    lines = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in bound.sit("recall").out.decode().splitlines()]
+
+    assert max(map(len, lines)) <= 80
+    assert sum(line.startswith("    cedar") for line in lines) >= 4
+
+
+def test_no_color_is_respected(bound: Desk) -> None:
+    """NO_COLOR takes the colours away; without it a terminal has them, and a pipe never."""
+    bound.ask("remember", "x")
+    assert b"\x1b[" in bound.sit("list").out
+    assert b"\x1b[" not in bound.run("list").out
+
+    plain = bound.sit("list", env={"NO_COLOR": "1"})
+
+    assert b"\x1b[" not in plain.out
