@@ -1,0 +1,387 @@
+"""A recall keeps its obligations, its budget and its filters, and says what it left out."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ledgerstone import Budget, CapacityError, Draft, Kind, Lane, Memory, Mode, Recall, Scope, Standing, Trust
+from ledgerstone.core import recall as choosing
+from ledgerstone.entrypoints import wire
+from tests.memories import ADA, ELSEWHERE, EVENING, HOMELESS, LOST, MODEL, SECOND, STRANGER, THERE, Scratch, texts
+
+WORDS = ["cedar", "oak", "water", "gate", "Ada's", "the", "of", "\u6728", "\u0434\u0443\u0431", "1871", "foo_bar"]
+
+
+def told(context: Recall) -> list[str | None]:
+    """The texts of a context in their order."""
+    return [item.record.text for item in context.items]
+
+
+def compact(context: Recall) -> int:
+    """The bytes that a door would send."""
+    return len(json.dumps(wire.recalled(context), ensure_ascii=False, separators=(",", ":")).encode())
+
+
+def test_every_open_task_is_kept(scratch: Scratch) -> None:
+    """Tasks of session, project and user come first, whatever was asked, and each is labelled with its scope."""
+    for scope in (Scope.USER, Scope.SESSION, Scope.PROJECT):
+        scratch.memory.remember(Draft(text=f"Water, {scope}.", kind=Kind.TASK), scope=scope)
+    scratch.memory.remember_many([f"A cedar, the {n}th." for n in range(20)])
+
+    context = scratch.memory.recall("cedar")
+
+    first = [(item.lane, item.record.scope) for item in context.items[:3]]
+    assert first == [(Lane.TASKS, scope) for scope in (Scope.SESSION, Scope.PROJECT, Scope.USER)]
+    assert len(context.items) == 16
+    assert told(context)[3] == "A cedar, the 19th."
+
+
+def test_a_task_is_there_once(ada: Memory) -> None:
+    """A task that the words find too does not come a second time."""
+    ada.remember(Draft(text="Water the cedar.", kind=Kind.TASK))
+    ada.remember("The cedar is dry.")
+
+    assert told(ada.recall("cedar water")) == ["Water the cedar.", "The cedar is dry."]
+
+
+@pytest.mark.parametrize("mode", [Mode.LEXICAL, Mode.RECENT])
+def test_baselines_promise_no_tasks(ada: Memory, mode: Mode) -> None:
+    """Lexical and recent are for comparison: a task comes like anything else, in that lane, or not at all."""
+    ada.remember(Draft(text="Water the cedar.", kind=Kind.TASK))
+    ada.remember("The cedar is dry.")
+
+    context = ada.recall("dry", mode=mode)
+
+    assert {item.lane.value for item in context.items} == {mode.value}
+    assert ("Water the cedar." in told(context)) == (mode is Mode.RECENT)
+
+
+def test_too_many_tasks_say_what_they_need(ada: Memory) -> None:
+    """The error names bytes and items; with exactly those the recall succeeds, with less of either it does not."""
+    ada.remember_many([Draft(text=f"Water tree {n}." + "!" * 200, kind=Kind.TASK) for n in range(5)])
+    need = ada.recall("", mode=Mode.BALANCED, budget=Budget(items=5, bytes=8192)).bytes
+
+    with pytest.raises(CapacityError, match=f"the 5 open tasks need {need} bytes and 5 items") as refused:
+        ada.recall("", budget=Budget(bytes=need - 1))
+    with pytest.raises(CapacityError, match=f"the budget has {need} and 4"):
+        ada.recall("", budget=Budget(bytes=need, items=4))
+
+    assert "ledgerstone list tasks" in refused.value.hint
+    assert len(ada.recall("", budget=Budget(bytes=need, items=5)).items) == 5
+
+
+def test_the_item_budget_is_kept(ada: Memory) -> None:
+    """At most so many entries; the rest is counted as left out for that reason."""
+    ada.remember_many([f"A cedar, the {n}th." for n in range(10)])
+
+    context = ada.recall("cedar", budget=Budget(items=4))
+
+    assert len(context.items) == 4
+    assert context.omitted == {"items": 6}
+
+
+def test_the_byte_budget_is_kept_to_the_byte(ada: Memory) -> None:
+    """A budget of exactly what a context takes gives that context; one byte less gives one entry less."""
+    ada.remember_many([f"A cedar, the {n}th." for n in range(5)])
+    whole = ada.recall("cedar")
+
+    same = ada.recall("cedar", budget=Budget(bytes=whole.bytes))
+    less = ada.recall("cedar", budget=Budget(bytes=whole.bytes - 1))
+
+    assert (told(same), same.bytes, same.omitted) == (told(whole), whole.bytes, {})
+    assert (told(less), less.omitted) == (told(whole)[:-1], {"bytes": 1})
+
+
+def test_what_is_too_large_is_skipped_and_the_walk_goes_on(ada: Memory) -> None:
+    """Nothing is cut, and a large record does not keep smaller ones behind it out."""
+    ada.remember("A small cedar.")
+    ada.remember("A large cedar. " + "Very large. " * 600)
+    ada.remember("A new cedar.")
+
+    context = ada.recall("cedar", mode=Mode.RECENT, budget=Budget(bytes=2048))
+
+    assert told(context) == ["A new cedar.", "A small cedar."]
+    assert context.omitted == {"bytes": 1}
+
+
+@settings(max_examples=60)
+@given(query=st.lists(st.sampled_from(WORDS), max_size=4).map(" ".join), budget=st.integers(512, 6000), data=st.data())
+def test_a_context_fits_its_budget_as_it_is_sent(grove: Scratch, query: str, budget: int, data: st.DataObject) -> None:
+    """The compact JSON of the doors is no longer than the bytes reported, and these no more than the budget."""
+    mode = data.draw(st.sampled_from([Mode.LEXICAL, Mode.RECENT]))
+    items = data.draw(st.integers(1, 40))
+
+    context = grove.memory.recall(query, mode=mode, budget=Budget(bytes=budget, items=items))
+
+    assert compact(context) <= context.bytes <= budget
+    assert len(context.items) <= items
+    assert len({item.record.address for item in context.items}) == len(context.items)
+
+
+@pytest.fixture(scope="module")
+def grove(shelf: Scratch) -> Scratch:
+    """A store with a hundred records of all sorts, with text that grows when it is escaped."""
+    import random  # noqa: PLC0415 (its own seed)
+
+    chance = random.Random(7)
+    for scope in (Scope.SESSION, Scope.PROJECT, Scope.USER):
+        shelf.memory.remember_many(
+            [
+                Draft(
+                    text=" ".join(chance.choices([*WORDS, '"', "\\", "\n", "\x01", "\u2028"], k=chance.randint(1, 80))),
+                    kind=chance.choice([Kind.NOTE, Kind.FACT, Kind.EPISODE]),
+                    key=f'{scope} "{n}"' if n % 3 else None,
+                    due=n * SECOND if n % 4 else None,
+                )
+                for n in range(34)
+            ],
+            scope=scope,
+        )
+    return shelf
+
+
+@settings(max_examples=25)
+@given(query=texts)
+def test_any_text_is_a_query(grove: Scratch, query: str) -> None:
+    """Nothing in a query is syntax: every text is answered, twice in the same way."""
+    first, second = grove.memory.recall(query), grove.memory.recall(query)
+
+    assert first == second
+    assert compact(first) <= first.bytes <= 8192
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        '"',
+        "cedar AND",
+        "NEAR(cedar oak)",
+        "text:cedar",
+        "cedar*",
+        "^cedar",
+        "-cedar",
+        "(((",
+        "'; DROP TABLE x",
+        "\\",
+        "%_",
+    ],
+)
+def test_a_query_is_never_syntax(ada: Memory, query: str) -> None:
+    """What would be an operator to a full-text engine is words, or nothing."""
+    ada.remember("The cedar.")
+    ada.remember("The oak.")
+
+    found = told(ada.recall(query, mode=Mode.LEXICAL))
+
+    assert found == ([text for text in ("The oak.", "The cedar.") if text.split()[1].strip(".") in query])
+
+
+def test_lanes_take_turns(ada: Memory) -> None:
+    """The best by words and the newest alternate, each naming its lane, and what both have comes once."""
+    ada.remember_many(["Cedar cedar cedar.", "A cedar among other trees."])
+    ada.remember_many(["Oak.", "Elm."])
+
+    context = ada.recall("cedar")
+
+    assert [(item.record.text, item.lane) for item in context.items] == [
+        ("Cedar cedar cedar.", Lane.LEXICAL),
+        ("Elm.", Lane.RECENT),
+        ("A cedar among other trees.", Lane.LEXICAL),
+        ("Oak.", Lane.RECENT),
+    ]
+    assert [item.rank for item in context.items] == [0, 1, 2, 3]
+    assert [item.score is None for item in context.items] == [False, True, False, True]
+
+
+def test_what_has_expired_leaves_by_the_clock(scratch: Scratch) -> None:
+    """A second before its time a record is there in both lanes, at its time it is in neither, and it is counted."""
+    record = scratch.memory.remember(Draft(text="The cedar is wet.", expires=scratch.now + 60 * SECOND)).record
+    task = Draft(text="Water it today.", kind=Kind.TASK, expires=scratch.now + 60 * SECOND)
+    scratch.memory.remember(task)
+
+    scratch.wait(59)
+    before = scratch.memory.recall("cedar")
+    scratch.wait(1)
+    after = scratch.memory.recall("cedar")
+
+    assert told(before) == ["Water it today.", "The cedar is wet."]
+    assert told(after) == []
+    assert after.omitted["expired"] >= 1
+    assert scratch.memory.get(record.memory).standing is Standing.EXPIRED
+
+
+def test_what_is_below_the_floor_never_comes(scratch: Scratch) -> None:
+    """In no mode and no list, though it is the only one that fits; its own floor a host may lower."""
+    scratch.by(STRANGER).remember("A cedar, they say.")
+    scratch.by(MODEL).remember(Draft(text="A cedar, I read.", external=True))
+    scratch.by(MODEL).remember("A cedar, I think.")
+
+    for mode in Mode:
+        assert told(scratch.by(STRANGER).recall("cedar", mode=mode)) == ["A cedar, I think."]
+    assert [record.text for record in scratch.memory.list_records().items] == ["A cedar, I think."]
+    assert scratch.memory.recall("cedar", mode=Mode.LEXICAL).omitted == {"below_floor": 2}
+    low, high = (scratch.by(replace(ADA, floor=floor)) for floor in (Trust.UNKNOWN, Trust.TOOL_VERIFIED))
+    assert len(low.recall("cedar").items) == 3
+    assert told(high.recall("cedar")) == []
+
+
+def test_what_was_corrected_never_comes(ada: Memory) -> None:
+    """Superseded and retracted versions are found by no words."""
+    ada.remember(Draft(text="The cedar is young.", key="cedar"))
+    ada.remember(Draft(text="The cedar is old.", key="cedar"))
+    ada.retract(ada.remember("The cedar is a fir.").record.address, reason="It is not.")
+
+    for mode in Mode:
+        assert told(ada.recall("cedar young fir", mode=mode)) == ["The cedar is old."]
+
+
+def test_every_entry_says_its_scope(scratch: Scratch) -> None:
+    """Session, project and user are all there, each entry under its own label, the more specific first."""
+    for scope in (Scope.USER, Scope.PROJECT, Scope.SESSION):
+        scratch.memory.remember("A cedar.", scope=scope)
+
+    items = scratch.memory.recall("cedar", mode=Mode.LEXICAL).items
+
+    assert [choosing.lean(item.record, item.lane)["scope"] for item in items] == ["session", "project", "user"]
+
+
+def test_a_recall_sees_what_the_caller_is_bound_to(scratch: Scratch) -> None:
+    """Another session and another project give what is theirs, and the user's own beside it."""
+    for scope in (Scope.USER, Scope.PROJECT, Scope.SESSION):
+        scratch.memory.remember(f"A cedar, {scope}.", scope=scope)
+
+    seen = {
+        name: {item.record.scope.value for item in scratch.by(caller).recall("cedar").items}
+        for name, caller in (("evening", EVENING), ("elsewhere", ELSEWHERE), ("homeless", HOMELESS))
+    }
+
+    assert seen == {"evening": {"project", "user"}, "elsewhere": {"session", "user"}, "homeless": {"session", "user"}}
+
+
+def test_a_recall_names_its_heads(scratch: Scratch) -> None:
+    """Which commit of which namespace it was read at."""
+    here = scratch.memory.remember("A cedar.")
+    user = scratch.memory.remember("A cedar.", scope=Scope.USER)
+
+    heads = scratch.memory.recall("cedar").heads
+
+    assert heads == {answer.record.namespace: (answer.sequence, answer.commit) for answer in (here, user)}
+
+
+def test_a_recall_repeats_itself(scratch: Scratch) -> None:
+    """The same question at the same heads has the same answer, from another opening too."""
+    scratch.memory.remember_many([f"A cedar, the {n}th." for n in range(256)])
+
+    first = scratch.memory.recall("cedar 17th")
+
+    assert scratch.memory.recall("cedar 17th") == first
+    assert scratch.reopen().recall("cedar 17th") == first
+    assert told(first)[0] == "A cedar, the 17th."
+
+
+def test_an_empty_query_is_answered_by_time(ada: Memory) -> None:
+    """Without words a balanced recall gives what is newest, a lexical one nothing."""
+    ada.remember_many(["One.", "Two.", "Three."])
+
+    assert told(ada.recall()) == told(ada.recall("")) == ["Three.", "Two.", "One."]
+    assert told(ada.recall("", mode=Mode.LEXICAL)) == []
+    assert told(ada.recall(" \n", mode=Mode.LEXICAL)) == []
+
+
+def test_stop_words_count_when_there_is_nothing_else(ada: Memory) -> None:
+    """Asked for nothing but stop words, a recall looks for these; beside a telling word they find nothing."""
+    ada.remember("To be or not to be.")
+    ada.remember("Cedar.")
+
+    assert told(ada.recall("to be or not to be", mode=Mode.LEXICAL)) == ["To be or not to be."]
+    assert told(ada.recall("to be a cedar", mode=Mode.LEXICAL)) == ["Cedar."]
+
+
+def test_a_folded_word_index_answers_as_the_tail_does(scratch: Scratch) -> None:
+    """What was folded into the index and what came after it are found together; of equals the newer is first."""
+    scratch.memory.remember_many([f"Tree {n}: a fir." for n in range(256)])
+    scratch.memory.remember("A cedar.")
+    scratch.memory.remember_many([f"Tree {n}: an oak." for n in range(256)])
+    scratch.memory.remember("Another cedar.")
+
+    assert told(scratch.memory.recall("cedar", mode=Mode.LEXICAL)) == ["Another cedar.", "A cedar."]
+
+
+def test_candidates_are_bounded(ada: Memory) -> None:
+    """No lane offers more than its number of candidates."""
+    ada.remember_many([f"A cedar, the {n}th." for n in range(20)])
+
+    for mode in (Mode.LEXICAL, Mode.RECENT):
+        assert len(ada.recall("cedar", mode=mode, budget=Budget(candidates=7)).items) == 7
+
+
+def test_what_could_not_be_resolved_is_said(scratch: Scratch) -> None:
+    """A degraded answer says so inside the answer, and counts those bytes too."""
+    scratch.memory.remember("A cedar.", scope=Scope.USER)
+
+    lost, fresh = scratch.by(LOST).recall("cedar"), scratch.by(replace(ADA, project=THERE)).recall("cedar")
+
+    assert lost.notices == (
+        "project: unresolved: no project is known by any hint; run: ledgerstone namespaces use --new",
+    )
+    assert fresh.notices == ("project: new: nothing was remembered here yet",)
+    assert compact(lost) <= lost.bytes
+    assert told(lost) == told(fresh) == ["A cedar."]
+
+
+@pytest.mark.parametrize(
+    ("draft", "extra"),
+    [
+        (Draft(text="Cedar."), {}),
+        (Draft(text="Cedar.", key="tree"), {"key": "tree"}),
+        (Draft(text="Cedar.", kind=Kind.TASK), {"kind": "task", "status": "open", "lane": "tasks"}),
+        (Draft(text="Cedar.", due=0), {"due": "1970-01-01T00:00:00.000000Z"}),
+    ],
+)
+def test_an_entry_is_lean(ada: Memory, draft: Draft, extra: dict[str, Any]) -> None:
+    """Address, text, kind, scope and trust, and beyond that only what is not the default."""
+    record = ada.remember(draft).record
+
+    [item] = ada.recall("cedar").items
+
+    base = {"id": record.address, "text": "Cedar.", "kind": "note", "scope": "project", "trust": "user_explicit"}
+    assert choosing.lean(item.record, item.lane) == base | extra
+
+
+def test_a_list_says_what_stands(ada: Memory) -> None:
+    """Recent has what stands, tasks the open ones, all every version with its standing, newest first."""
+    ada.remember(Draft(text="Oak.", key="tree"))
+    ada.remember(Draft(text="Cedar.", key="tree"))
+    ada.remember(Draft(text="Water.", kind=Kind.TASK))
+
+    listed = {what: [record.text for record in ada.list_records(what).items] for what in ("recent", "tasks", "all")}
+
+    assert listed == {"recent": ["Water.", "Cedar."], "tasks": ["Water."], "all": ["Water.", "Cedar.", "Oak."]}
+    assert ada.list_records("all").items[-1].standing is Standing.SUPERSEDED
+
+
+@pytest.mark.parametrize("what", ["recent", "tasks", "all"])
+@pytest.mark.parametrize("size", [1, 2, 3, 7])
+def test_pages_are_the_whole_list(scratch: Scratch, what: str, size: int) -> None:
+    """Page by page, within a namespace, every record comes once and in order."""
+    memory = scratch.memory
+    memory.remember_many([Draft(text=f"Task {n}.", kind=Kind.TASK) for n in range(7)])
+    whole = [record.address for record in memory.list_records(what, limit=100).items]
+
+    paged: list[str] = []
+    cursor = None
+    while True:
+        page = memory.list_records(what, cursor=cursor, limit=size)
+        paged += [record.address for record in page.items]
+        cursor = page.cursor
+        if cursor is None:
+            break
+
+    assert paged == whole
+    assert len(whole) == 7
