@@ -76,14 +76,14 @@ def search(reader: Reader, number: int, query: str, sieve: Sieve, *, limit: int)
         weight = sum(weight for word, weight in weights.items() if f" {word} " in row.words)
         if weight:
             gathered[row.position] = weight
-    best = heapq.nsmallest(SCORED, gathered, key=lambda position: (-gathered[position], -position))
+    best = [position for _, position in heapq.nlargest(SCORED, zip(gathered.values(), gathered, strict=True))]
     scored = ranking.scorer(weights, ranking.Corpus(documents, length))
     hits = [
         Hit(scored(candidate.words, candidate.length), candidate.position)
         for candidate in reader.candidates(number, best)
         if sieve.admits(candidate)
     ]
-    hits.sort(key=lambda hit: (-hit.score, -hit.position))
+    hits.sort(reverse=True)
     notices = (f"{skipped} of {len(kept)} query words are too common here to find candidates by",) if skipped else ()
     return Found(hits[:limit], notices)
 
@@ -94,13 +94,22 @@ def _gather(
     """Positions out of the index with the weights of the words they hold, rarest words first, and words left out."""
     gathered: dict[int, int] = {}
     room = POSTING_BUDGET
-    skipped = 0
+    skipped = bar = 0
+    left = sum(weights.values())
     for word, weight in weights.items():
         if holding[word] > room and gathered:
             skipped += 1
             continue
         rows = reader.postings(number, word, room)
         room -= len(rows)
-        for position in rows:
-            gathered[position] = gathered.get(position, 0) + weight
+        if left < bar:
+            # Whoever holds none of the words so far can no longer become one of the best.
+            for position in gathered.keys() & rows:
+                gathered[position] += weight
+        else:
+            for position in rows:
+                gathered[position] = gathered.get(position, 0) + weight
+            if len(gathered) >= SCORED:
+                bar = heapq.nlargest(SCORED, gathered.values())[-1]
+        left -= weight
     return gathered, skipped

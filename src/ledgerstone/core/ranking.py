@@ -47,8 +47,9 @@ def scorer(query: Mapping[str, int], corpus: Corpus) -> Callable[[str, int], int
         norm = _BASE + slope * length // total
         gained = 0
         for needle, gain in needles:
-            if needle in words:
-                times = 1 + words.count("\n", 0, words.find(needle))
+            found = words.find(needle)
+            if found >= 0:
+                times = 1 + words.count("\n", 0, found)
                 gained += gain * times // (times * _UNITS + norm)
         return gained * SCORE_UNITS >> _GAIN_BITS
 
