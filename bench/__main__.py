@@ -1,0 +1,84 @@
+"""``python -m bench``: run all benchmarks or those named, print one table, and keep that of a whole run."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import apsw
+
+from bench import proving, reading, writing
+from bench.figures import FULL, QUICK, Figure, Scale
+
+Benchmark = Callable[[Scale, Path], Iterator[Figure]]
+BENCHMARKS: Final[dict[str, Benchmark]] = {
+    "remember": writing.remember,
+    "remember_many": writing.remember_many,
+    "get": reading.get,
+    "recall": reading.recall,
+    "opening": reading.opening,
+    "verify": proving.verify,
+    "bulk": proving.bulk,
+}
+RESULTS: Final = Path(__file__).with_name("RESULTS.md")
+INTRODUCTION: Final = """\
+# What it costs
+
+CPU time, user and system, never wall time; medians over rounds. Two things compared were run in turns within one
+process, and their ratio is the median of the rounds' ratios. The notes are made from a fixed seed: 12 to 40 words out
+of 50,000 by Zipf's law, about 173 characters each. Targets are what we are after; nothing asserts them.
+"""
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Run what was asked for."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(BENCHMARKS)} (default: all)")
+    parser.add_argument("--quick", action="store_true", help="small sizes and few rounds: under a minute")
+    asked = parser.parse_args(arguments)
+    unknown = [name for name in asked.names if name not in BENCHMARKS]
+    if unknown:
+        parser.error(f"no benchmark {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
+    figures: list[Figure] = []
+    with tempfile.TemporaryDirectory(prefix="ledgerstone-bench-") as folder:
+        for name in asked.names or BENCHMARKS:
+            print(f"{name} ...", file=sys.stderr, flush=True)
+            for figure in BENCHMARKS[name](QUICK if asked.quick else FULL, Path(folder)):
+                print(f"  {figure.what}: {_number(figure.value)} {figure.unit}", file=sys.stderr, flush=True)
+                figures.append(figure)
+    table = _table(figures)
+    print(table)
+    if not asked.names and not asked.quick:
+        RESULTS.write_text(f"{INTRODUCTION}\nTo repeat it: `./dev bench`. {_machine()}\n\n{table}\n", encoding="utf-8")
+
+
+def _number(value: float) -> str:
+    """Three figures, and all of a large whole number."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _table(figures: Sequence[Figure]) -> str:
+    rows = [("benchmark", "what", "measured", "target")]
+    rows += [(f.benchmark, f.what, f"{_number(f.value)} {f.unit}", f.target or "") for f in figures]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ["| " + " | ".join(map(str.ljust, row, widths)) + " |" for row in rows]
+    return "\n".join([lines[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *lines[1:]])
+
+
+def _machine() -> str:
+    """The machine in general words."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return (
+        f"This run: {os.cpu_count()} {platform.machine()} cores, {memory:.0f} GiB, {platform.system()}, "
+        f"Python {platform.python_version()}, SQLite {apsw.sqlite_lib_version()}."
+    )
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
