@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -444,16 +445,23 @@ def _rule(hints: ProjectHints, aliases: Iterable[str]) -> str:
     return next((f"path {path}" for path in hints.paths if path in known), "")
 
 
+@contextmanager
+def _sdk() -> Iterator[None]:
+    """Say how to install the MCP SDK, an extra, where an import misses it."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in {"anyio", "mcp", "mcp_types", "pydantic"}:
+            raise
+        raise UsageError("the MCP SDK is not installed", hint='install it: pip install "ledgerstone[mcp]"') from None
+
+
 @click.command
 @verb
 def mcp(door: Door) -> None:
     """Serve MCP on standard input and output."""
-    try:
+    with _sdk():
         from ledgerstone.entrypoints.mcp import serve
-    except ModuleNotFoundError as error:
-        if not (error.name or "").startswith("mcp"):
-            raise
-        raise UsageError("the MCP SDK is not installed", hint='install it: pip install "ledgerstone[mcp]"') from None
     serve(door.flags)
 
 
@@ -464,8 +472,8 @@ def demo(door: Door) -> None:
 
     Remember, restart, recall, verify, and notice a flipped byte. Leaves nothing behind.
     """
-    from ledgerstone.entrypoints.demo import run
-
+    with _sdk():
+        from ledgerstone.entrypoints.demo import run
     run(door)
 
 
