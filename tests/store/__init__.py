@@ -1,0 +1,1 @@
+"""Promises of the store, for each backend and for SQLite's own."""
