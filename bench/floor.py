@@ -12,6 +12,14 @@ import apsw
 HEADER_BYTES: Final = 990
 ENTRY_BYTES: Final = 290
 
+# The store's own.
+_PRAGMAS: Final = (
+    "journal_mode = WAL",
+    "synchronous = FULL",
+    "secure_delete = ON",
+    "temp_store = MEMORY",
+    "cache_size = -16384",
+)
 _SCHEMA: Final = """
 CREATE TABLE head(number INTEGER PRIMARY KEY, sequence INTEGER NOT NULL, id BLOB NOT NULL) STRICT;
 CREATE TABLE header(row INTEGER PRIMARY KEY, id BLOB NOT NULL, body BLOB NOT NULL) STRICT;
@@ -31,8 +39,8 @@ class Floor:
         self.close = connection.close
         self._execute = connection.execute
         self._sequence = 0
-        self._execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA secure_delete = ON")
-        self._execute("PRAGMA temp_store = MEMORY; PRAGMA cache_size = -16384")
+        for pragma in _PRAGMAS:
+            self._execute(f"PRAGMA {pragma}").fetchall()
         self._execute(_SCHEMA)
         self._execute("INSERT INTO postings(postings, rank) VALUES('secure-delete', 1)")
 
