@@ -45,10 +45,14 @@ class UsageError(LedgerstoneError):
 
 
 class NamespaceError(LedgerstoneError):
-    """Nothing fits the hints, or several namespaces do."""
+    """Nothing fits the hints, or several namespaces do; ``confirms`` is the one that a user's yes would settle on."""
 
     code = "namespace"
     exit_code = 6
+
+    def __init__(self, message: str, *, hint: str = "", confirms: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.confirms = confirms
 
 
 class AuthorityError(LedgerstoneError):

@@ -187,6 +187,7 @@ class Identity:
             raise NamespaceError(
                 f"{readable(remote)} is a known project, but not yet at {readable(root)}",
                 hint=f"if this checkout is yours, run there: ledgerstone namespaces use {match.namespace}",
+                confirms=match.namespace,
             )
 
     def visible(self, act: Act = Act.READ) -> tuple[list[tuple[Chain, Place]], dict[str, str]]:

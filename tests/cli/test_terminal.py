@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from tests.cli.conftest import Desk
+
+if TYPE_CHECKING:
+    import pytest
 
 ADDRESS = re.compile(r"mem_[0-9a-z]{16}@\d+")
 
@@ -103,3 +107,23 @@ def test_no_color_is_respected(bound: Desk) -> None:
     plain = bound.sit("list", env={"NO_COLOR": "1"})
 
     assert b"\x1b[" not in plain.out
+
+
+def test_a_known_project_at_a_new_place_is_confirmed_once(bound: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another checkout of a known remote asks its user, binds all of it on a yes, and refuses a program until then."""
+    for name in ("first", "second"):
+        git = bound.home / name / ".git"
+        git.mkdir(parents=True)
+        (bound.home / name / "src").mkdir()
+        (git / "config").write_text('[remote "origin"]\n\turl = https://example.org/a/b.git\n', encoding="utf-8")
+    monkeypatch.chdir(bound.home / "first")
+    project = bound.ask("remember", "x")["namespace"]
+    monkeypatch.chdir(bound.home / "second" / "src")
+    assert bound.refuse("remember", "y")[0] == 6
+
+    refused, allowed = (bound.sit("remember", "y", types=answer) for answer in ("n\n", "y\n"))
+
+    assert (refused.code, allowed.code) == (130, 0)
+    assert b"Is this checkout yours?" in refused.out
+    monkeypatch.chdir(bound.home / "second")
+    assert bound.ask("remember", "z")["namespace"] == project

@@ -87,12 +87,11 @@ def remember(door: Door, /, text: str, scope: str | None, namespace: str | None,
         text=given_text(text),
         **{**options, "kind": Kind(options["kind"]), "retention": Retention(options["retention"])},
     )
+    where = None if scope is None else Scope(scope)
     with door.memory() as memory:
-        answer = memory.remember(
-            draft,
-            scope=None if scope is None else Scope(scope),
-            namespace=namespace,
-            idempotency_key=name,
+        answer = door.settled(
+            memory,
+            lambda: memory.remember(draft, scope=where, namespace=namespace, idempotency_key=name),
         )
     _written(door, answer)
 
@@ -124,6 +123,8 @@ def recall(door: Door, query: str, mode: str, most_bytes: int | None, most_items
     lanes = {item.record.address: item.lane for item in (*context.items, *context.below_floor)}
     records = [item.record for item in (*context.items, *context.below_floor)]
     door.answer(wire.recalled(context, heads=heads), lambda: _entries(door, records, lanes))
+    if records and door.width is not None:
+        door.say(" ")
     for notice in context.notices:
         door.say(notice)
     if context.omitted:
@@ -235,6 +236,7 @@ for command in cli_admin.COMMANDS:
 def _written(door: Door, answer: Remembered) -> None:
     """Show what a write came to: its address, and beside it where it stands."""
     from ledgerstone.entrypoints import wire
+    from ledgerstone.entrypoints.shown import brief
 
     found = answer.record
     door.answer(wire.remembered(answer), found.address)
@@ -246,8 +248,8 @@ def _written(door: Door, answer: Remembered) -> None:
     )
     if answer.repeated:
         door.say("it was written before under this idempotency key")
-    if answer.replaced is not None:
-        door.say(f"it follows {answer.replaced.address}")
+    if answer.replaced is not None and answer.replaced.text not in {None, found.text}:
+        door.say(f"it replaces {answer.replaced.address}: {brief(answer.replaced)}")
     if found.standing is Standing.CONTESTED:
         door.say("it is contested: what it would replace has a higher trust and stays current")
     if found.standing is Standing.HELD:

@@ -187,7 +187,7 @@ def namespaces(door: Door) -> None:
 def _census(namespace: Mapping[str, Any], here: Iterable[str]) -> str:
     counts = [f"{namespace['current']} current of {namespace['records']}"]
     if namespace["open"]:
-        counts.append(f"{namespace['open']} open tasks")
+        counts.append(f"{namespace['open']} open")
     if namespace["namespace"] in here:
         counts.append("bound here")
     return " · ".join([namespace["scope"], *counts])

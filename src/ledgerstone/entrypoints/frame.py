@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, Final, NoReturn, P
 import click
 
 from ledgerstone.entrypoints import host
-from ledgerstone.errors import LedgerstoneError, UsageError
+from ledgerstone.errors import LedgerstoneError, NamespaceError, UsageError
 
 if TYPE_CHECKING:
     from ledgerstone.memory import Memory
@@ -69,6 +69,20 @@ class Door:
         """A word beside the answer, on standard error; with --json nothing is said beside."""
         if not self.json and text:
             click.secho(text, dim=True, err=True)
+
+    def settled(self, memory: Memory, write: Callable[[], T]) -> T:
+        """Write. Where a known project is met at a new place, ask once whether this place belongs to it."""
+        try:
+            return write()
+        except NamespaceError as error:
+            if error.confirms is None or not self.terminal:
+                raise
+            click.confirm(f"{error.message}. Is this checkout yours?", abort=True, err=True)
+            hints = memory.caller.project
+            # The checkout is meant, wherever in it somebody stands.
+            whole = memory.caller if hints is None else replace(memory.caller, project=replace(hints, inside=()))
+            memory.bind(whole).use_project(error.confirms)
+        return write()
 
     def confirm(self, question: str, *, yes: bool) -> None:
         """Ask on the terminal; where there is none nothing is asked, since such acts are refused there anyway."""

@@ -17,6 +17,7 @@ MARGIN: Final = "    "
 MOST_WIDTH: Final = 96
 LEAST_WIDTH: Final = 40
 BRIEF_LINES: Final = 6
+BRIEF_CHARACTERS: Final = 60
 MOST_PADDED: Final = 40
 
 
@@ -123,9 +124,15 @@ def columns(rows: Iterable[tuple[str, ...]]) -> str:
     return "\n".join(line(*row) for row in table)
 
 
+def brief(record: Record) -> str:
+    """How a text begins, within a line."""
+    text = one_line(record.text or "")
+    return text if len(text) <= BRIEF_CHARACTERS else f"{text[: BRIEF_CHARACTERS - 1]}…"
+
+
 def moment(microseconds: int) -> str:
-    """A time for people: the wire form without a fraction of nothing."""
-    return time_text(microseconds).replace(".000000Z", "Z")
+    """A time for people, to the second."""
+    return time_text(microseconds)[: len("2026-11-30T14:26:27")].replace("T", " ") + "Z"
 
 
 def _lines(text: str, width: int | None) -> Iterator[str]:
