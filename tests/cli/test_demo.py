@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -30,13 +31,13 @@ def test_the_demo_holds_and_leaves_nothing_behind(desk: Desk, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("command", ["mcp", "demo"])
-def test_without_the_sdk_it_says_what_to_install(desk: Desk, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+def test_without_the_sdk_it_says_what_to_install(desk: Desk, command: str) -> None:
     """The MCP SDK is an extra: without it the two commands that need it name it, and the others work."""
-    for name in [name for name in sys.modules if name in {"mcp", f"ledgerstone.entrypoints.{command}"}]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "mcp", None)
+    program = "import sys; sys.modules['mcp'] = None; from ledgerstone.entrypoints.cli import main; main()"
 
-    code, error = desk.refuse(command)
+    refused = subprocess.run([sys.executable, "-c", program, command, "--json"], capture_output=True, check=False)
+    others = subprocess.run([sys.executable, "-c", program, "init"], capture_output=True, check=False)
 
-    assert (code, error["hint"]) == (2, 'install it: pip install "ledgerstone[mcp]"')
-    assert desk.invoke("init").exit_code == 0
+    assert (refused.returncode, others.returncode) == (2, 0)
+    assert json.loads(refused.stderr)["hint"] == 'install it: pip install "ledgerstone[mcp]"'
+    assert (desk.home / "ledgerstone" / "data" / "ledgerstone.db").exists()
