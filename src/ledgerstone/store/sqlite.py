@@ -124,6 +124,8 @@ def _translated() -> Iterator[None]:
         ) from error
     except (apsw.CorruptError, apsw.ConstraintError) as error:
         raise CorruptionError(f"the database is damaged: {error}") from error
+    except apsw.ConnectionClosedError as error:
+        raise UnavailableError("this store was closed", hint="open it again") from error
     except apsw.NotADBError as error:
         raise FormatError(f"not a Ledgerstone store: {error}") from error
     except (
@@ -622,6 +624,8 @@ class SqliteStore:
                 os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         self._identity = self._stat()
         self._connection = self._connect()
+        # True when a connection was given up and no other could be had.
+        self._lost = False
 
     def _stat(self) -> tuple[int, int]:
         """Device and inode, by the name alone: a descriptor on the file would drop SQLite's locks when closed."""
@@ -735,30 +739,39 @@ class SqliteStore:
         """A COMMIT failed: look on a fresh connection whether it took place all the same.
 
         The look is followed by a write of its own, so that what is found absent cannot come back: frames that a
-        failed sync left in the WAL are written over before anybody could recover them.
+        failed sync left in the WAL are written over before anybody could recover them. A full disk leaves no such
+        frames: the commit's own last one was never written.
         """
+        found = None
         with suppress(apsw.Error):
             self._connection.close()
+        self._lost = True
         try:
             self._connection = self._connect()
+            self._lost = False
             execute = self._connection.execute
             execute("BEGIN IMMEDIATE")
-            found = [execute("SELECT id FROM header WHERE row = ?", (row,)).get == commit for row, commit in appended]
+            ids = [execute("SELECT id FROM header WHERE row = ?", (row,)).get for row, _ in appended]
+            found = ids == [commit for _, commit in appended]
             execute(
                 "INSERT INTO setting(name, value) VALUES('settled', 1) "
                 "ON CONFLICT DO UPDATE SET value = CAST(value AS INTEGER) + 1"
             )
             execute("COMMIT")
         except (apsw.Error, UnavailableError) as second:
-            raise UnknownOutcomeError(f"the commit failed ({error}) and its fate is unknown ({second})") from error
-        if not all(found):
+            self._rollback()
+            if found is not False or not (isinstance(error, apsw.FullError) and isinstance(second, apsw.FullError)):
+                raise UnknownOutcomeError(f"the commit failed ({error}) and its fate is unknown ({second})") from error
+        if not appended:
+            raise UnknownOutcomeError(f"the commit failed ({error}), and it held nothing to look for") from error
+        if not found:
             raise UnavailableError(
                 f"not committed: {error}", hint="nothing was changed; try again with the same idempotency key"
             ) from error
 
     def _rollback(self) -> None:
-        if self._connection.in_transaction:
-            with suppress(apsw.Error):
+        with suppress(apsw.Error):
+            if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
 
     def _usable(self) -> None:
@@ -769,6 +782,9 @@ class SqliteStore:
                 f"{self.path} was replaced while it was open",
                 hint="open the store again; nothing was written",
             )
+        if self._lost:
+            self._connection = self._connect()
+            self._lost = False
 
     def close(self) -> None:
         """Give the file back; a closed store serves no more. In a forked child nothing is touched."""
