@@ -1,0 +1,427 @@
+"""Replay judges a chain by the rules that admitted it: every fault is found, and what is right has none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ledgerstone.core import canonical, chain, merkle, rules, state
+from ledgerstone.core.entries import Content, GenesisEntry, Idempotency, NamespaceEntry, RevokeEntry, StorePoint
+from ledgerstone.core.signing import COMMIT, RECEIPT, Keyring
+from ledgerstone.core.values import LIBRARY_LIMITS, Act, Draft, Ending, Kind, Limits, Origin, Scope
+from ledgerstone.core.verify import Authorities, Replay, check_signature
+from tests.core.chains import (
+    ADA,
+    BOB,
+    KEYS,
+    NONCE,
+    NOON,
+    PROJECT,
+    STORE,
+    Pen,
+    faults,
+    forged,
+    grant,
+    opaque,
+    project_chain,
+    replay,
+    store_chain,
+    writing,
+)
+
+
+def lived() -> Pen:
+    """A chain in which everything that can happen has happened."""
+    pen = project_chain()
+    note = pen.remember(Draft(text="The cedar is old.", key="cedar"))
+    pen.remember(Draft(text="Cedars.", kind=Kind.SUMMARY, sources=(canonical.address(note.memory, 1),)))
+    pen.remember(Draft(text="The cedar is young.", key="cedar"), Origin.MODEL)
+    pen.remember(Draft(text="The cedar is ancient.", key="cedar"))
+    task = pen.remember(Draft(text="Water it.", kind=Kind.TASK))
+    pen.end(pen.end(task, close=True))
+    pen.end(pen.remember("It is a fir."), reject=b"r" * 32)
+    return pen
+
+
+def test_a_chain_that_was_written_rightly_has_no_faults() -> None:
+    """Versions, contested ones, summaries that went stale, tasks, retractions: all are admitted again."""
+    pen = lived()
+
+    replayed = replay(pen)
+
+    assert replayed.findings == []
+    assert replayed.head == pen.head
+    assert (replayed.counts, replayed.size) == (pen.counts, pen.counts.entries)
+
+
+def test_replay_knows_how_everything_ended() -> None:
+    """Each position with the sequence that ended it and why."""
+    pen = lived()
+
+    ended = replay(pen).ended
+
+    reasons = [Ending(reason) for _, (_, reason) in sorted(ended.items())]
+    assert reasons == [
+        Ending.SUPERSEDED,
+        Ending.STALE,
+        Ending.CONTESTED,
+        Ending.CLOSED,
+        Ending.RETRACTED,
+        Ending.RETRACTED,
+        Ending.RETRACTED,
+        Ending.RETRACTED,
+    ]
+
+
+def test_replay_gives_the_leaves_of_the_state_tree() -> None:
+    """One leaf a position, over digest, stamp, sequence and ending."""
+    pen = lived()
+    replayed = replay(pen)
+
+    leaves = list(replayed.leaves())
+
+    assert len(leaves) == replayed.size
+    assert len(set(leaves)) == len(leaves)
+    first = replayed.folded.known[1]
+    stamp: canonical.Json = {"at": NOON, "grant": opaque("grt", 2), "origin": "user", "principal": ADA}
+    stamp_digest = canonical.digest(b"stamp", canonical.encode(stamp))
+    assert leaves[1] == state.leaf(first.digest, stamp_digest, sequence=1, ended_by=4, reason=Ending.SUPERSEDED)
+
+
+def test_the_roots_of_whole_tiles_are_kept() -> None:
+    """The root over the first 256 commits, as the RFC computes it at once; none before."""
+    pen = Pen(STORE)
+    pen.write(rules.plain(GenesisEntry(scope=Scope.STORE, nonce=NONCE, owner=ADA)))
+    ids = [merkle.leaf_hash(pen.commits[0].header)]
+    for number in range(255):
+        assert replay_tiles(pen, number) == {}
+        pen.write(rules.plain(grant(number + 3, Act.READ)))
+        ids.append(merkle.leaf_hash(pen.commits[-1].header))
+
+    replayed = replay(pen)
+
+    assert replayed.findings == []
+    assert replayed.tiles == {0: merkle.tree_root(ids)}
+
+
+def replay_tiles(pen: Pen, number: int) -> dict[int, bytes]:
+    """The tiles so far, looked at now and then."""
+    return replay(pen).tiles if number in {0, 100} else {}
+
+
+@pytest.mark.parametrize(
+    ("forgery", "fault"),
+    [
+        ({"parent": b"p" * 32}, "chain"),
+        ({"parent": None}, "chain"),
+        ({"history": b"h" * 32}, "chain"),
+        ({"namespace": opaque("ns", 9)}, "chain"),
+        ({"rules": 2}, "chain"),
+        ({"entries": (b"e" * 32,)}, "entries"),
+        ({"store": None}, "store"),
+        ({"store": StorePoint(sequence=0, id=b"s" * 32)}, "store"),
+        ({"store": StorePoint(sequence=7, id=b"s" * 32)}, "store"),
+    ],
+)
+def test_a_forged_header_is_found(forgery: dict[str, Any], fault: str) -> None:
+    """Its place, its links, its rules, its entries and its point of the store chain are judged."""
+    pen = project_chain()
+    assert faults(pen) == []
+
+    pen.remember("Cedar.", **forgery)
+
+    assert faults(pen) == [(fault, 1)]
+
+
+def test_wrong_counts_are_found_once() -> None:
+    """The header's word is taken from there on, so that one lie is one finding."""
+    pen = project_chain()
+    pen.remember("Cedar.", counts=replace(pen.counts, entries=2, records=7, live=1, current=1, indexed=1))
+    pen.counts = pen.head.counts if pen.head is not None else pen.counts
+    pen.remember("Oak.")
+
+    assert faults(pen) == [("counts", 1)]
+
+
+def test_time_that_runs_backwards_is_found() -> None:
+    """A stamp before its parent's."""
+    pen = project_chain()
+
+    pen.write(rules.enter(Draft(text="Cedar."), writing(), pen.folded), stamp=pen.stamp(at=NOON - 1))
+
+    assert faults(pen) == [("chain", 1)]
+
+
+def test_bytes_that_are_no_header_are_found() -> None:
+    """And what came before is judged all the same."""
+    pen = lived()
+    pen.commits[1] = pen.commits[1]._replace(contents={})
+    pen.commits[-1] = pen.commits[-1]._replace(header=b"{}")
+
+    found = faults(pen)
+
+    assert ("missing", 1) in found
+    assert found[-1] == ("header", len(pen.commits) - 1)
+
+
+def test_bytes_that_are_no_entry_are_found() -> None:
+    """They take their place, so that what follows keeps its own."""
+    pen = project_chain()
+    admitted = rules.enter(Draft(text="Cedar."), writing(), pen.folded)
+    pen.write(admitted)
+    pen.commits[1] = pen.commits[1]._replace(bodies=[admitted.data.replace(b"note", b"ode")], contents={})
+
+    assert faults(pen) == [("entries", 1), ("entry", 1), ("counts", 1)]
+
+
+def test_an_entry_that_the_rules_refuse_is_found() -> None:
+    """By the rule's own name, with the place."""
+    pen = project_chain()
+    admitted = rules.enter(Draft(text="Cedar."), writing(), pen.folded)
+    pen.write(forged(admitted, version=7))
+
+    [finding] = replay(pen).findings
+
+    assert (finding.code, finding.sequence) == ("rule", 1)
+    assert finding.message == "entry 1 breaks the rule version: 7 does not follow 0"
+
+
+def test_an_idempotency_key_is_used_once() -> None:
+    """The second use of it in one chain is found."""
+    pen = project_chain()
+    once = Idempotency(key=b"k" * 32, content=b"c" * 32)
+    pen.remember("Cedar.", idempotency=once)
+    assert replay(pen).idempotencies == {once.key: 1}
+
+    pen.remember("Cedar.", idempotency=once)
+
+    assert faults(pen) == [("idempotency", 2)]
+
+
+SALT, OTHER = b"w" * 32, b"v" * 32
+
+
+@pytest.mark.parametrize(
+    ("spoil", "fault"),
+    [
+        (lambda _salt, _data: None, "missing"),
+        (lambda _salt, data: (OTHER, data), "content"),
+        (lambda salt, data: (salt[:-1], data), "content"),
+        (lambda salt, data: (salt, data.replace(b"Cedar", b"Cadar")), "content"),
+        (lambda salt, data: (salt, data + b" "), "content"),
+    ],
+    ids=["gone", "another salt", "a short salt", "another text", "a longer text"],
+)
+def test_a_spoilt_content_is_found(spoil: Callable[[bytes, bytes], tuple[bytes, bytes] | None], fault: str) -> None:
+    """A content that is gone, or not the one that was committed to."""
+    pen = project_chain()
+    pen.remember("Cedar.")
+    written = pen.commits[1]
+    spoilt = spoil(*written.contents[1])
+    pen.commits[1] = written._replace(contents={} if spoilt is None else {1: spoilt})
+
+    found = faults(pen)
+
+    assert found[0] == (fault, 1)
+    assert set(found[1:]) <= {("counts", 1)}
+
+
+def test_a_content_that_nothing_commits_to_is_found() -> None:
+    """An entry without content cannot be given one."""
+    pen = project_chain()
+    pen.commits[0].contents[0] = SALT, b"{}"
+
+    assert faults(pen) == [("content", 0)]
+
+
+@pytest.mark.parametrize("size", ["bytes", "text_bytes"])
+def test_a_wrong_size_is_found(size: str) -> None:
+    """What an entry says of its content's size is held to the content."""
+    pen = project_chain()
+    admitted = rules.enter(Draft(text="Cedar."), writing(), pen.folded)
+    sealed = replace(admitted.entry.content, **{size: 5})  # type: ignore[attr-defined]
+
+    pen.write(forged(admitted, content=sealed))
+
+    assert faults(pen) == [("content", 1)]
+
+
+def test_a_content_that_is_none_is_found() -> None:
+    """Committed to or not: it must be readable."""
+    pen = project_chain()
+    admitted = rules.enter(Draft(text="Cedar."), writing(), pen.folded)
+    salt, data = SALT, b'{"format":2}'
+    sealed = replace(admitted.entry.content, commitment=canonical.commitment(salt, data))  # type: ignore[attr-defined]
+
+    pen.write(forged(admitted, content=sealed)._replace(salt=salt, content_data=data))
+
+    assert faults(pen)[0] == ("content", 1)
+
+
+def test_a_namespace_begins_once() -> None:
+    """A second genesis is found."""
+    pen = project_chain()
+
+    pen.write(rules.plain(GenesisEntry(scope=Scope.PROJECT, nonce=NONCE, owner=ADA)))
+
+    assert faults(pen) == [("genesis", 1)]
+
+
+@pytest.mark.parametrize("genesis", [{"nonce": b"m" * 16}, {"owner": BOB}, {"owner": None}, {"scope": Scope.USER}])
+def test_a_namespace_begins_as_the_store_says(genesis: dict[str, Any]) -> None:
+    """Scope, nonce and owner are those under which the store chain made it."""
+    assert faults(project_chain()) == []
+
+    assert faults(project_chain(**genesis)) == [("genesis", 0)]
+
+
+def test_a_namespace_that_the_store_did_not_make_is_found() -> None:
+    """Whatever it says of itself."""
+    store = Pen(STORE)
+    store.write(
+        rules.plain(GenesisEntry(scope=Scope.STORE, nonce=NONCE, owner=ADA)),
+        rules.plain(grant(1, Act.CREATE)),
+    )
+
+    assert faults(project_chain(store)) == [("grant", 0), ("genesis", 0)]
+
+
+def test_the_first_chain_is_the_stores() -> None:
+    """It begins as one of scope ``store``."""
+    pen = Pen(STORE)
+
+    pen.write(rules.plain(GenesisEntry(scope=Scope.GLOBAL, nonce=NONCE)))
+
+    assert faults(pen) == [("genesis", 0)]
+
+
+def test_a_commit_names_no_older_point_of_the_store_than_its_parent() -> None:
+    """Revocations have an order, and nobody steps behind one."""
+    store = store_chain()
+    first = StorePoint(sequence=0, id=store.head.id if store.head is not None else b"")
+    pen = project_chain(store)
+    store.write(rules.plain(grant(7, Act.READ)))
+    pen.remember("Cedar.")
+    assert faults(pen) == []
+
+    pen.remember("Oak.", store=first)
+
+    assert faults(pen) == [("store", 2)]
+
+
+GRANTED = [
+    pytest.param({"scope": None, "namespace": PROJECT}, True, id="on the namespace"),
+    pytest.param({"scope": None, "namespace": opaque("ns", 9)}, False, id="on another namespace"),
+    pytest.param({"scope": Scope.PROJECT}, True, id="on the scope"),
+    pytest.param({"scope": Scope.USER}, False, id="on another scope"),
+    pytest.param({"act": Act.READ}, False, id="another act"),
+    pytest.param({"principal": BOB}, False, id="somebody else's"),
+    pytest.param({"expires": NOON + 1}, True, id="not yet expired"),
+    pytest.param({"expires": NOON}, False, id="expired"),
+]
+
+
+@pytest.mark.parametrize(("fields", "allows"), GRANTED)
+def test_the_grant_of_a_commit_is_judged(fields: dict[str, Any], *, allows: bool) -> None:
+    """It reaches the namespace, is for this act and this principal, and has not expired."""
+    pen = project_chain(store_chain(grant(9, fields.pop("act", Act.WRITE), **fields)))
+
+    pen.write(rules.enter(Draft(text="Cedar."), writing(), pen.folded), stamp=pen.stamp(grant=opaque("grt", 9)))
+
+    assert faults(pen) == ([] if allows else [("grant", 1)])
+
+
+@pytest.mark.parametrize("grant_id", [None, opaque("grt", 8)])
+def test_a_commit_without_a_grant_is_found(grant_id: str | None) -> None:
+    """None, or one that the store chain does not know."""
+    pen = project_chain()
+
+    pen.write(rules.enter(Draft(text="Cedar."), writing(), pen.folded), stamp=pen.stamp(grant=grant_id))
+
+    assert faults(pen) == [("grant", 1)]
+
+
+def test_a_revoked_grant_allows_what_came_before() -> None:
+    """A commit at a point before the revocation stands; one at or after it is found."""
+    write = rules.plain(grant(2, Act.WRITE))
+    store = store_chain()
+    pen = project_chain(store)
+    pen.remember("Before.")
+
+    store.write(rules.plain(RevokeEntry(revokes=write.digest)))
+    assert faults(pen) == []
+    pen.remember("After.")
+
+    assert faults(pen) == [("grant", 2)]
+
+
+def test_revoking_what_is_no_grant_takes_no_grant() -> None:
+    """An alias or a namespace that ends leaves the grants alone."""
+    made = NamespaceEntry(namespace=opaque("ns", 5), scope=Scope.SHARED, nonce=NONCE)
+    store = store_chain(made)
+    store.write(rules.plain(RevokeEntry(revokes=rules.plain(made).digest)))
+    pen = project_chain(store)
+
+    pen.remember("Cedar.")
+
+    assert faults(pen) == []
+    assert replay(store).ended == {6: (1, Ending.REVOKED)}
+
+
+def test_what_belongs_to_nobody_takes_a_grant_on_its_scope() -> None:
+    """A global namespace has no owner, and a grant on the scope reaches it."""
+    made = NamespaceEntry(namespace=PROJECT, scope=Scope.GLOBAL, nonce=NONCE)
+    store = store_chain(made, grant(1, Act.CREATE, scope=Scope.GLOBAL), grant(2, Act.WRITE, scope=Scope.GLOBAL))
+    pen = project_chain(store, scope=Scope.GLOBAL, owner=None)
+
+    pen.remember("Cedar.")
+
+    assert faults(pen) == []
+
+
+@pytest.mark.parametrize(("limit", "fits"), [(6, True), (5, False)])
+def test_a_commit_is_judged_by_the_limits_in_its_header(limit: int, *, fits: bool) -> None:
+    """What was admitted under a wide limit stays admitted, and a narrow one holds."""
+    pen = project_chain()
+
+    pen.remember("Cedar.", limits=Limits(drafts=1, text_bytes=limit))
+
+    assert faults(pen) == ([] if fits else [("rule", 1)])
+
+
+def test_a_signature_is_judged_by_key_prefix_and_commit() -> None:
+    """Only that of a trusted key, over this commit, as a commit."""
+    pen = project_chain()
+    assert pen.head is not None
+    head = pen.head
+    signature = KEYS.sign(COMMIT, head.id)
+    replayed = Replay(PROJECT, Authorities(), store=False)
+
+    check_signature(replayed, KEYS, head.id, head.header, signature)
+    assert replayed.findings == []
+
+    check_signature(replayed, KEYS, head.id, head.header, KEYS.sign(RECEIPT, head.id))
+    check_signature(replayed, KEYS, b"c" * 32, head.header, signature)
+    check_signature(replayed, Keyring(), head.id, head.header, signature)
+    assert [finding.code for finding in replayed.findings] == ["signature"] * 3
+
+
+def test_a_name_that_is_gone_is_missed() -> None:
+    """The store chain's own contents are held to their commitments too."""
+    store = store_chain()
+    del store.commits[0].contents[2]
+
+    assert faults(store) == [("missing", 0), ("counts", 0)]
+
+
+def test_the_limits_of_a_pen_are_the_librarys() -> None:
+    """The chains of these tests are sealed as the library seals."""
+    pen = project_chain()
+
+    assert pen.head is not None
+    assert pen.head.header.limits == LIBRARY_LIMITS
+    assert chain.read(pen.commits[0].header) == (pen.head.id, pen.head.header)
+    assert Content() == Content(text=None)
