@@ -326,6 +326,18 @@ def test_a_lock_held_too_long_is_an_error_that_says_try_again(home: Home, monkey
     assert read == "the door is painted green"
 
 
+def test_a_closed_store_serves_no_more(home: Home, memory: Memory) -> None:
+    """After closing, which may be repeated, every use is refused as unavailable; opened again, it serves."""
+    memory.close()
+    memory.close()
+
+    for use in (memory.bound, memory.verify, lambda: memory.remember("too late")):
+        with pytest.raises(UnavailableError, match="closed"):
+            use()
+
+    assert opens(home.path)
+
+
 def test_an_older_sqlite_is_refused(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     """Versions before 3.51.3 can lose commits when the WAL starts anew; that version itself serves."""
     with monkeypatch.context() as patched:

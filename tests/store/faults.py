@@ -1,0 +1,107 @@
+"""A file system that fails on demand, under SQLite's own."""
+
+from __future__ import annotations
+
+import enum
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+from unittest import mock
+
+import apsw
+
+NAME: Final = "faulty"
+
+
+class Fault(enum.Enum):
+    """How an operation fails: an error of the device, a full disk, or a write that stops half way."""
+
+    ERROR = "error"
+    FULL = "full"
+    TORN = "torn"
+
+
+class Faults:
+    """What is to fail: operations on files whose name ends so, ``after`` of them succeeding, ``times`` in all."""
+
+    def __init__(self) -> None:
+        self.operation, self.suffix, self.fault = "", "", Fault.ERROR
+        self.after = self.times = 0
+        self.seen = self.met = 0
+
+    def fail(self, operation: str, suffix: str, *, after: int = 0, times: int = 1, fault: Fault = Fault.ERROR) -> None:
+        """From now on: after so many ``operation`` (write, sync, open, any), the next ``times`` fail."""
+        self.operation, self.suffix, self.fault = operation, suffix, fault
+        self.after, self.times = after, times
+        self.seen = self.met = 0
+
+    def heal(self) -> None:
+        """Nothing fails any more."""
+        self.times = 0
+
+    def strikes(self, operation: str, name: str) -> bool:
+        """Whether this operation is one of those that fail."""
+        if not self.times or self.operation not in {operation, "any"} or not name.endswith(self.suffix):
+            return False
+        self.seen += 1
+        if not self.after < self.seen <= self.after + self.times:
+            return False
+        self.met += 1
+        return True
+
+    def error(self) -> apsw.Error:
+        """What SQLite is told."""
+        return apsw.FullError("faulty: full") if self.fault is Fault.FULL else apsw.IOError("faulty")
+
+
+class _File(apsw.VFSFile):
+    def __init__(self, faults: Faults, name: Any, flags: list[int]) -> None:
+        self._faults = faults
+        self._name = name.filename() if isinstance(name, apsw.URIFilename) else str(name)
+        super().__init__("", name, flags)
+
+    def xWrite(self, data: Any, offset: int) -> None:  # noqa: N802 - SQLite's name
+        """Write, or fail to."""
+        if self._faults.strikes("write", self._name):
+            if self._faults.fault is Fault.TORN:
+                super().xWrite(bytes(data)[: len(data) // 2], offset)
+            raise self._faults.error()
+        super().xWrite(data, offset)
+
+    def xSync(self, flags: int) -> None:  # noqa: N802 - SQLite's name
+        """Reach the disk, or fail to."""
+        if self._faults.strikes("sync", self._name):
+            raise self._faults.error()
+        super().xSync(flags)
+
+
+class _System(apsw.VFS):
+    def __init__(self, faults: Faults) -> None:
+        self._faults = faults
+        super().__init__(NAME, "")
+
+    def xOpen(self, name: Any, flags: list[int]) -> apsw.VFSFile:  # noqa: N802 - SQLite's name
+        """Open a file of ours, or fail to."""
+        if self._faults.strikes("open", name.filename() if isinstance(name, apsw.URIFilename) else str(name)):
+            raise apsw.CantOpenError("faulty")
+        return _File(self._faults, name, flags)
+
+
+@contextmanager
+def faulty() -> Iterator[Faults]:
+    """Let every connection opened in this block go through a file system that fails on demand."""
+    faults = Faults()
+    system = _System(faults)
+    with mock.patch.object(apsw, "Connection", partial(apsw.Connection, vfs=NAME)):
+        yield faults
+    system.unregister()
+
+
+def crash_image(path: Path, folder: Path) -> Path:
+    """The files as a crash would leave them now; another process copies, since closing a copy here drops locks."""
+    folder.mkdir()
+    subprocess.run(["cp", path, f"{path}-wal", folder], check=True)
+    return folder / path.name
