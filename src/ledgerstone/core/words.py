@@ -7,7 +7,7 @@ import string
 from collections import Counter
 from collections.abc import Iterable
 from functools import lru_cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from threading import Lock
 from typing import Final
 from unicodedata import category, normalize
@@ -43,7 +43,12 @@ def index_words(text: str) -> list[str]:
     punctuation is stemmed. Scripts written without spaces give single characters and overlapping pairs.
     A word keeps its first 64 characters.
     """
-    return list(map(_stem, _cut(text, singles=True)))
+    if text.isascii():
+        return _stemmed(text)
+    words: list[str] = []
+    for place, piece in enumerate(_UNSPACED.split(_plain(text))):
+        words += map(_stem, _unspaced(piece, singles=True)) if place % 2 else _stemmed(piece)
+    return words
 
 
 def query_words(text: str, limit: int | None = MAX_QUERY_WORDS) -> list[str]:
@@ -52,7 +57,7 @@ def query_words(text: str, limit: int | None = MAX_QUERY_WORDS) -> list[str]:
     Cut as ``index_words`` cuts, but a script written without spaces is looked up by its pairs (by the
     single character where it stands alone), and stop words are left out unless nothing else remains.
     """
-    words = _cut(text, singles=False)
+    words = _cut(text)
     telling = [word for word in words if word not in STOP_WORDS]
     return list(dict.fromkeys(map(_stem, telling or words)))[:limit]
 
@@ -67,7 +72,8 @@ def postings(words: Iterable[str]) -> str:
     lines: list[list[str]] = [[] for _ in range(max(times.values(), default=0))]
     for word, occurrences in times.items():
         lines[occurrences - 1].append(word)
-    return token("\n".join([f" {' '.join(line)} " for line in lines]))
+    text = "\n".join([f" {' '.join(line)} " for line in lines])
+    return text if "".join(times).isalnum() else token(text)
 
 
 def token(word: str) -> str:
@@ -109,13 +115,11 @@ _BONDS: Final = tuple(re.compile(bond).split for bond in (r"[/\\:@&+=#?~%]+", "-
 _HUMP: Final = re.compile("(?<=[a-z])(?=[A-Z])|(?<=[A-Z0-9])(?=[A-Z][a-z])")
 
 
-def _cut(text: str, *, singles: bool) -> list[str]:
-    """The words of a text, folded and not yet stemmed."""
-    if text.isascii():
-        return _spaced(text)
-    words = []
-    for place, piece in enumerate(_UNSPACED.split(_plain(text))):
-        words += _unspaced(piece, singles=singles) if place % 2 else _spaced(piece)
+def _cut(text: str) -> list[str]:
+    """The words of a query, folded and not yet stemmed."""
+    words: list[str] = []
+    for place, piece in enumerate(_UNSPACED.split(text if text.isascii() else _plain(text))):
+        words += _unspaced(piece, singles=False) if place % 2 else chain.from_iterable(map(_chunk, piece.split()))
     return words
 
 
@@ -125,16 +129,26 @@ def _unspaced(run: str, *, singles: bool) -> list[str]:
     return [*run, *pairs] if singles or not pairs else pairs
 
 
-def _spaced(text: str) -> list[str]:
-    """The folded words of a text whose scripts have spaces; most of them need no closer look."""
-    words = []
-    for chunk in text.split():
-        bare = chunk.strip(_AROUND_PLAIN_WORDS)
-        if bare.isalnum() and bare.islower():
-            words.append(_fold(bare))
-        else:
-            words += [_fold(word) for found in _TOKEN.findall(chunk) for word in _named(found)]
-    return words
+def _stemmed(text: str) -> list[str]:
+    """The stems of a text whose scripts have spaces."""
+    chunks = text.split()
+    # What the cache keeps is small, however long a chunk may be.
+    stems = _stems if max(map(len, chunks), default=0) <= MAX_WORD_CHARACTERS else _stems.__wrapped__
+    return list(chain.from_iterable(map(stems, chunks)))
+
+
+@lru_cache(maxsize=1 << 15)
+def _stems(chunk: str) -> tuple[str, ...]:
+    """The stems of what stands between two spaces, most of which comes again and again."""
+    return tuple(map(_stem, _chunk(chunk)))
+
+
+def _chunk(chunk: str) -> list[str]:
+    """The folded words of what stands between two spaces."""
+    bare = chunk.strip(_AROUND_PLAIN_WORDS)
+    if bare.isalnum() and bare.islower():
+        return [_fold(bare)]
+    return [_fold(word) for found in _TOKEN.findall(chunk) for word in _named(found)]
 
 
 def _named(name: str, bond: int = 0) -> list[str]:
@@ -161,7 +175,6 @@ _RUSSIAN: Final = Stemmer.Stemmer("russian", 0)
 _STEMMING: Final = Lock()  # a Stemmer has inner state, and must not be called by two threads at once
 
 
-@lru_cache(maxsize=1 << 15)
 def _stem(word: str) -> str:
     """A word's stem; one with punctuation in it is a name, which has none.
 
