@@ -11,7 +11,7 @@ from ledgerstone.core.facts import Change
 from ledgerstone.core.signing import Keyring
 from ledgerstone.core.values import Ending, Finding, Report
 from ledgerstone.core.verify import Authorities, Replay, Replayed, check_signature
-from ledgerstone.errors import CorruptionError
+from ledgerstone.errors import CorruptionError, UsageError
 from ledgerstone.store.protocol import FOLD_EVERY, ChainRow, Derived, Reader, WordRow, Writer
 from ledgerstone.writing import word_row
 
@@ -33,7 +33,7 @@ def verify(reader: Reader, keyring: Keyring) -> Report:
             for sequence, one in _commits(reader, replay, row, keyring):
                 check.entry(sequence, one)
             check.finish(posted)
-        except CorruptionError as error:
+        except (CorruptionError, UsageError) as error:
             replay.find("chain", None, f"{error.message}; what depends on it was not checked")
         findings += replay.findings
         if replay.head is not None:
