@@ -232,13 +232,13 @@ class Answer:
 
 
 def survey(memory: Memory, home: Home) -> dict[str, Answer]:
-    """Everything that can be asked of a home, and what is answered. Not found is an answer without parts."""
+    """Everything that can be asked of a home, and what is answered. Not found, and not allowed, is no parts."""
     answers: dict[str, Answer] = {}
 
     def ask(question: str, asked: Callable[..., Iterable[object]], *arguments: Any, **options: Any) -> None:
         try:
             answers[question] = Answer(tuple(map(repr, asked(*arguments, **options))))
-        except NotFoundError:
+        except (NotFoundError, AuthorityError):
             answers[question] = Answer()
         except CorruptionError as refusal:
             answers[question] = Answer(refusal=refusal)

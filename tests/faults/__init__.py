@@ -1,0 +1,1 @@
+"""Processes killed and bits flipped: what is left of a store afterwards."""
