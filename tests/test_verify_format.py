@@ -5,19 +5,24 @@ from __future__ import annotations
 import ast
 import importlib.util
 import json
+import random
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
 import pytest
 
+from ledgerstone import Draft, Kind, LedgerstoneError, Scope
 from ledgerstone.core import signing
-from tests.golden import ledger
+from ledgerstone.store import open_store
+from tests.golden import ledger, make
 from tests.golden.ledger import PROJECT, STORE, Edit, Line, the
 from tests.golden.make import HERE, PUBLIC
+from tests.memories import ADA, ELSEWHERE, MODEL, NOBODY, STRANGER, TOOL, Scratch
 
 SCRIPT: Final = Path(__file__).parent.parent / "tools" / "verify_format.py"
 
@@ -45,6 +50,58 @@ def faults(rows: list[Line], *, keys: tuple[bytes, ...] = ledger.TRUSTED) -> set
 def test_golden_ledger_has_no_fault() -> None:
     """What the library wrote, a verifier that was written from the page accepts."""
     assert verify_format.verify(ledger.TEXT.splitlines(), ledger.TRUSTED) == []
+
+
+CALLERS: Final = (ADA, MODEL, TOOL, STRANGER, ELSEWHERE)
+ATTEMPTS: Final = 100
+
+
+def live(scratch: Scratch, chance: random.Random) -> int:
+    """Try many things as several callers, most of which the rules refuse; how many they let in."""
+    known: list[str] = [NOBODY]
+    admitted = 0
+    for attempt in range(ATTEMPTS):
+        memory = scratch.by(chance.choice(CALLERS))
+        scratch.wait(chance.choice((-1, 0, 1)))
+        with suppress(LedgerstoneError):
+            match chance.choice(("remember", "remember", "remember", "close", "retract")):
+                case "remember":
+                    kind = chance.choice(tuple(Kind))
+                    sources = tuple(dict.fromkeys(chance.choices(known, k=chance.randrange(4))))
+                    draft = Draft(
+                        text="word " * chance.randint(1, 30) + str(attempt % 7),
+                        kind=kind,
+                        key=chance.choice((None, "color", "port", "tool")),
+                        sources=sources,
+                        covers=sources[:1] if kind is Kind.SUMMARY else (),
+                        external=chance.random() < 1 / 8,
+                        replaces=chance.choice((None, None, chance.choice(known))),
+                    )
+                    made = memory.remember(draft, scope=Scope.PROJECT)
+                case "close":
+                    made = memory.close_task(chance.choice(known), reason="done")
+                case _:
+                    made = memory.retract(chance.choice(known), reason="wrong", reject=chance.random() < 1 / 2)
+            known.append(made.record.address)
+            admitted += 1
+    return admitted
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_the_library_admits_has_no_fault(tmp_path: Path, seed: int) -> None:
+    """Whatever callers try, both verifiers accept what came of it: state, counts, rules and all."""
+    scratch = Scratch(tmp_path / "memory.ledger", seed=seed)
+
+    admitted = live(scratch, random.Random(seed))
+
+    assert admitted > ATTEMPTS // 8
+    assert scratch.memory.verify().findings == ()
+    scratch.memory.close()
+    store = open_store(scratch.path)
+    with store.read() as reader:
+        rows = list(make.lines(reader))
+    store.close()
+    assert verify_format.verify(ledger.written(rows), scratch.keys.public.values()) == []
 
 
 def test_script_answers_by_its_exit_code(tmp_path: Path) -> None:
