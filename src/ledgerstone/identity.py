@@ -128,6 +128,10 @@ class Identity:
                 return entry.namespace
         return None
 
+    def _lasting(self) -> bool:
+        """True when none of the caller's grants can run out: what they let it see then changes by commits alone."""
+        return all(grant.expires is None for grant in self.grants)
+
     def target(self, scope: Scope | None, namespace: str | None = None) -> Target:
         """Resolve where a caller means, without making anything. Authority is asked separately.
 
@@ -159,6 +163,15 @@ class Identity:
         return Target(Place(self.scoped(scope, owner, name), scope, owner), None, name)
 
     def _project(self) -> Target:
+        known = self.reading.resolved.get(self.caller)
+        if known is None:
+            known = self._resolve()
+            if known.place.namespace is not None and self._lasting():
+                self.reading.resolved[self.caller] = known
+        found: Target = known
+        return found
+
+    def _resolve(self) -> Target:
         hints = self.caller.project
         if hints is None:
             raise NamespaceError("no project is bound", hint=NEW_HINT)

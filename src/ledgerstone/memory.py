@@ -20,6 +20,7 @@ from ledgerstone.core.values import (
     MAX_GET,
     MAX_IDEMPOTENCY_BYTES,
     MAX_LIST,
+    STANDING_OF_ENDING,
     Act,
     Budget,
     Draft,
@@ -201,7 +202,12 @@ class Memory:
                 f"idempotency key: already used in commit {sequence} with other content",
                 hint="repeat the first content exactly, or take a new key",
             )
-        return self._answers(block, where, target, header, repeated=True)
+        first = header.counts.entries - len(header.entries)
+        records = [
+            block.reading.record(where, target.place.scope, position)
+            for position in range(first, header.counts.entries)
+        ]
+        return self._answers(block, where, records, leaf_hash(entries.encode_header(header)), repeated=True)
 
     def _committed(
         self, block: Block, batch: Batch, target: Target, key: str | None, verb: str, wire: Any
@@ -210,37 +216,35 @@ class Memory:
         if key is not None and batch.where is not None:
             idempotency = self._named_write(batch.where.namespace, key, verb, wire)
         where = batch.append(block.writer, self._ledger.keyring, store=block.point(), idempotency=idempotency)
-        return self._answers(block, where, target, where.head.header, repeated=False)
+        scope, reading = target.place.scope, block.reading
+        records = [
+            reading.record(where, scope, position)
+            if version is None
+            else reading.compose(where, scope, version, STANDING_OF_ENDING[version.proven.ending])
+            for position, version in enumerate(batch.versions(), batch.first)
+        ]
+        return self._answers(block, where, records, where.head.id, repeated=False)
 
     def _answers(
-        self, block: Block, where: Chain, target: Target, header: Header, *, repeated: bool
+        self, block: Block, where: Chain, records: list[Record], commit: bytes, *, repeated: bool
     ) -> tuple[Remembered, ...]:
-        """What a commit holds, read back from the rows that were written and proven like any read."""
-        scope = target.place.scope
-        commit = leaf_hash(entries.encode_header(header))
-        first = header.counts.entries - len(header.entries)
-        answers = []
-        for position in range(first, header.counts.entries):
-            record = block.reading.record(where, scope, position)
-            replaced = None
-            if record.version > 1:
-                replaced = self._version(block.reading, where, scope, record.memory, record.version - 1)
-            answers.append(
-                Remembered(
-                    record=record,
-                    commit=commit,
-                    sequence=header.sequence,
-                    repeated=repeated,
-                    replaced=replaced,
-                    created_namespace=block.made,
-                )
+        """The records of one commit, each with the version that it replaced."""
+        return tuple(
+            Remembered(
+                record=record,
+                commit=commit,
+                sequence=record.sequence,
+                repeated=repeated,
+                replaced=None if record.version == 1 else self._replaced(block.reading, where, record),
+                created_namespace=block.made,
             )
-        return tuple(answers)
+            for record in records
+        )
 
-    def _version(self, reading: Reading, where: Chain, scope: Scope, memory: str, version: int) -> Record | None:
-        for number, position, found in reading.reader.versions(memory):
-            if (number, found) == (where.number, version):
-                return reading.record(where, scope, position)
+    def _replaced(self, reading: Reading, where: Chain, record: Record) -> Record | None:
+        for number, position, version in reading.reader.versions(record.memory):
+            if (number, version) == (where.number, record.version - 1):
+                return reading.record(where, record.scope, position)
         return None
 
     def get(self, target: str) -> Record:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from collections.abc import Hashable
+from typing import Any, Final, NamedTuple
 
 from ledgerstone.core import canonical, chain, entries, merkle, signing, state
 from ledgerstone.core.chain import Head
@@ -64,15 +65,27 @@ class Listing(NamedTuple):
     name: str | None
 
 
+class Version(NamedTuple):
+    """A version: its own entry, the record entry that holds its text (the same for most), and that content."""
+
+    proven: Proven
+    body: Proven
+    content: Content | None
+
+
+_STANDING: Final = frozenset({Standing.CURRENT, Standing.COVERED})
+
+
 class Heads:
     """The heads that were proven, by namespace, so that each is checked once and not at every read."""
 
-    __slots__ = ("_chains", "_store", "catalogued", "counted")
+    __slots__ = ("_chains", "_store", "_targets", "catalogued", "counted")
 
     def __init__(self) -> None:
         self._chains: dict[str, Chain] = {}
         # What the store chain's catalog was found to say, under the store head that it was proven by.
         self._store: tuple[bytes, dict[tuple[str, str], tuple[Listing, ...]]] = b"", {}
+        self._targets: dict[Hashable, Any] = {}
         # Heads whose derived rows were counted and agreed.
         self.counted: dict[str, Head] = {}
         # The store head whose catalog was counted and agreed.
@@ -83,10 +96,16 @@ class Heads:
         found = self._chains.get(namespace)
         return found if found is not None and found.head.id == commit else None
 
+    def targets(self, head: bytes) -> dict[Hashable, Any]:
+        """Where callers' hints led under this head of the store chain; empty under a new one."""
+        self.listings(head)
+        return self._targets
+
     def listings(self, head: bytes) -> dict[tuple[str, str], tuple[Listing, ...]]:
         """What was proven of the store chain's catalog under this head; empty under a new one."""
         if self._store[0] != head or len(self._store[1]) > MAX_PROVEN_CHAINS:
             self._store = head, {}
+            self._targets = {}
         return self._store[1]
 
     def put(self, proven: Chain) -> None:
@@ -231,6 +250,11 @@ class Reading:
         content = self.content(self.store, proven)
         return Listing(proven, None if content is None else content.name)
 
+    @property
+    def resolved(self) -> dict[Hashable, Any]:
+        """Where callers' hints led, as long as the store chain stands where it stands."""
+        return self._heads.targets(self.store.head.id)
+
     def listings(self, noun: str, value: str) -> tuple[Listing, ...]:
         """The entries of the store chain under a noun and a value, those that nothing ended; each proven once."""
         known = self._heads.listings(self.store.head.id)
@@ -278,8 +302,8 @@ class Reading:
             raise CorruptionError(f"{where.namespace}: the content of entry {proven.position} was altered")
         return entries.decode_content(data)
 
-    def version(self, where: Chain, position: int) -> tuple[Proven, Proven, Content | None] | None:
-        """A version: its own entry, the record entry that holds its text (the same for most), and that content."""
+    def version(self, where: Chain, position: int) -> Version | None:
+        """The version at a position, proven; None when there is none."""
         standing = self.reader.standing(where.number, position)
         if standing is None:
             return None
@@ -291,7 +315,7 @@ class Reading:
             if below is None or below.digest != target:
                 raise CorruptionError(f"{where.namespace}: what entry {body.position} refers to is not there")
             body = below
-        return proven, body, self.content(where, body)
+        return Version(proven, body, self.content(where, body))
 
     def _target(self, where: Chain, memory: str, version: int) -> Proven | None:
         for number, position, found in self.reader.versions(memory):
@@ -342,23 +366,33 @@ class Reading:
         found = self.version(where, position)
         if found is None:
             raise CorruptionError(f"{where.namespace}: entry {position} is no version of a memory")
-        proven, body, content = found
+        proven = found.proven
+        standing = STANDING_OF_ENDING[proven.ending]
+        if standing is Standing.CURRENT and self.reader.covered(where.number, [position]):
+            standing = Standing.COVERED
+        return self.compose(where, scope, found, standing)
+
+    def compose(self, where: Chain, scope: Scope, version: Version, standing: Standing) -> Record:
+        """A proven version in the form it is returned in; what its time has overtaken is expired."""
+        proven, body, content = version
         entry, record, stamp = proven.entry, body.entry, proven.stamp
         if not isinstance(record, RecordEntry):  # pragma: no cover - version() only ends on a record
-            raise CorruptionError(f"{where.namespace}: entry {position} has no text")
+            raise CorruptionError(f"{where.namespace}: entry {proven.position} has no text")
+        if standing in _STANDING and record.expires is not None and record.expires <= self.now:
+            standing = Standing.EXPIRED
         settled = entry if isinstance(entry, CloseEntry | RetractEntry) else None
         reason = self.content(where, proven) if settled is not None else None
-        version = settled.version if settled is not None else record.version
+        number = settled.version if settled is not None else record.version
         return Record(
             memory=record.memory,
-            version=version,
-            address=canonical.address(record.memory, version),
+            version=number,
+            address=canonical.address(record.memory, number),
             digest=proven.digest,
             namespace=where.namespace,
             scope=scope,
             kind=record.kind,
             status=status_of(entry),
-            standing=self._standing(where, proven, record),
+            standing=standing,
             retention=record.retention,
             origin=settled.origin if settled is not None else record.origin,
             trust=settled.trust if settled is not None else record.trust,
@@ -384,16 +418,6 @@ class Reading:
             reason=reason.reason if reason is not None else None,
             ended_by=proven.ended_by or None,
         )
-
-    def _standing(self, where: Chain, proven: Proven, record: RecordEntry) -> Standing:
-        standing = STANDING_OF_ENDING[proven.ending]
-        if standing is not Standing.CURRENT:
-            return standing
-        if record.expires is not None and record.expires <= self.now:
-            return Standing.EXPIRED
-        if self.reader.covered(where.number, [proven.position]):
-            return Standing.COVERED
-        return standing
 
     def _addresses(self, where: Chain, digests: tuple[bytes, ...]) -> tuple[str, ...]:
         return tuple(self._address(where, digest) for digest in digests)

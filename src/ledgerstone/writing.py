@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from ledgerstone.core import chain, entries, signing, state
-from ledgerstone.core.entries import Content, Counts, Idempotency, Stamp, StorePoint
+from ledgerstone.core.entries import Content, Counts, Idempotency, RecordEntry, Stamp, StorePoint
 from ledgerstone.core.facts import Change, Slot
 from ledgerstone.core.projection import NO_COUNTS, Folded, counted, project, searchable
 from ledgerstone.core.rules import Admitted
 from ledgerstone.core.values import Ending, Limits
 from ledgerstone.core.words import index_words, postings
 from ledgerstone.errors import CorruptionError
-from ledgerstone.reading import Chain, Reading
+from ledgerstone.reading import Chain, Proven, Reading, Version
 from ledgerstone.store.protocol import Step, WordRow, Writer
 
 
@@ -31,6 +31,7 @@ class Batch:
         "_namespace",
         "_reading",
         "_stamp",
+        "_stamp_digest",
         "_words",
         "counts",
         "facts",
@@ -48,6 +49,7 @@ class Batch:
         self._reading = reading
         self._namespace = namespace
         self._stamp = stamp
+        self._stamp_digest = b""
         self._limits = limits
         self._admitted: list[Admitted] = []
         self._changes: list[Change] = []
@@ -125,8 +127,28 @@ class Batch:
         )
         after = Chain(number, self._namespace, commit.head, dict(nodes))
         self._reading.stamped(number, self.sequence, self._stamp, stamp_digest)
+        self._stamp_digest = stamp_digest
         self._reading.advance(where, after)
         return after
+
+    def versions(self) -> list[Version | None]:
+        """What was just appended, as a read would prove it; None for what refers to an earlier text."""
+        found: list[Version | None] = []
+        for position, (admitted, change) in enumerate(zip(self._admitted, self._changes, strict=True), self.first):
+            by, ending = self._ended.get(position, (self.sequence if change.born else 0, change.born.value))
+            proven = Proven(
+                position,
+                self.sequence,
+                admitted.digest,
+                admitted.entry,
+                self._stamp,
+                self._stamp_digest,
+                by,
+                Ending(ending),
+            )
+            whole = isinstance(admitted.entry, RecordEntry)
+            found.append(Version(proven, proven, admitted.content) if whole else None)
+        return found
 
     def _old_leaf(self, position: int) -> bytes:
         """The leaf that an earlier entry gets when this commit ends it."""

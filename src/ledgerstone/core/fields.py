@@ -157,30 +157,34 @@ def _compile(cls: type[Any]) -> _Codec:
         (f.name, f.metadata["shape"], _ABSENT if f.default is dataclasses.MISSING else f.default)
         for f in dataclasses.fields(cls)
     )
-    scope: dict[str, Any] = {"cls": cls}
+    # Names of its own begin with an underscore, so that no field can stand in for one.
+    scope: dict[str, Any] = {"_cls": cls}
     required = sum(absent is _ABSENT for _, _, absent in specs)
-    read = ["def read(value, beside):", f" found = beside + {required}"]
-    write = ["def write(value):", " written = {"]
+    read = ["def _read(_wire, _beside):", f" _found = _beside + {required}"]
+    write = ["def _write(_object):", " _wire = {"]
     later = []
     for name, shape, absent in specs:
-        scope |= {f"read_{name}": shape.read, f"write_{name}": shape.write, f"absent_{name}": absent}
-        written = f"value.{name}" if shape.write is _same else f"write_{name}(value.{name})"
+        scope |= {f"_read_{name}": shape.read, f"_write_{name}": shape.write, f"_absent_{name}": absent}
+        written = f"_object.{name}" if shape.write is _same else f"_write_{name}(_object.{name})"
         if absent is _ABSENT:
-            read.append(f" {name} = read_{name}(value[{name!r}])")
+            read.append(f" {name} = _read_{name}(_wire[{name!r}])")
             write.append(f"  {name!r}: {written},")
         else:
             read += [
-                f" if {name!r} in value:",
-                f"  {name} = read_{name}(value[{name!r}])",
-                f"  if {name} == absent_{name}: raise ValueError",
-                "  found += 1",
-                f" else: {name} = absent_{name}",
+                f" if {name!r} in _wire:",
+                f"  {name} = _read_{name}(_wire[{name!r}])",
+                f"  if {name} == _absent_{name}: raise ValueError",
+                "  _found += 1",
+                f" else: {name} = _absent_{name}",
             ]
-            later += [f" if value.{name} != absent_{name}: written[{name!r}] = {written}"]
-    read += [" if found != len(value): raise ValueError", f" return cls({', '.join(f'{n}={n}' for n, _, _ in specs)})"]
-    write += [" }", *later, " return written"]
+            later += [f" if _object.{name} != _absent_{name}: _wire[{name!r}] = {written}"]
+    read += [
+        " if _found != len(_wire): raise ValueError",
+        f" return _cls({', '.join(f'{name}={name}' for name, _, _ in specs)})",
+    ]
+    write += [" }", *later, " return _wire"]
     exec("\n".join([*read, *write]), scope)  # noqa: S102 - only names of fields declared in this package
-    return _Codec(specs, scope["read"], scope["write"])
+    return _Codec(specs, scope["_read"], scope["_write"])
 
 
 def write_object(value: Any) -> dict[str, Any]:

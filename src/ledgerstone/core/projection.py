@@ -172,6 +172,7 @@ class Folded:
 
     __slots__ = (
         "_base",
+        "_below",
         "_digests",
         "_holders",
         "_latest",
@@ -184,6 +185,7 @@ class Folded:
 
     def __init__(self, base: Facts | None = None) -> None:
         self._base = base
+        self._below: dict[str, Known | None] = {}
         self._digests: dict[bytes, int] = {}
         self._holders: dict[str, str] = {}
         self._latest: dict[str, int] = {}
@@ -239,7 +241,11 @@ class Folded:
         position = self._latest.get(memory)
         if position is not None:
             return self.known[position]
-        return self._now(self._base.latest(memory)) if self._base is not None else None
+        if self._base is None:
+            return None
+        if memory not in self._below:
+            self._below[memory] = self._base.latest(memory)
+        return self._now(self._below[memory])
 
     def version_of(self, memory: str, version: int) -> Known | None:
         position = self._versions.get((memory, version))
