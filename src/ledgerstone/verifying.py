@@ -35,6 +35,11 @@ def verify(reader: Reader, keyring: Keyring) -> Report:
             check.finish(posted)
         except (CorruptionError, UsageError) as error:
             replay.find("chain", None, f"{error.message}; what depends on it was not checked")
+        except (TypeError, ValueError, AttributeError) as error:
+            # A column of a wrong type; the file's own check has named it, or else it is a fault of this program.
+            if not findings:
+                raise
+            replay.find("file", None, f"{error}; what depends on it was not checked")
         findings += replay.findings
         if replay.head is not None:
             heads[namespace] = replay.head.sequence, replay.head.id

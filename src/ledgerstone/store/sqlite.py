@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import struct
 import threading
 from array import array
 from collections import Counter
@@ -393,8 +394,8 @@ class SqliteReader:
 
     def sound(self) -> list[str]:
         """What SQLite's own check finds wrong with the file, and what no chain accounts for."""
-        rows = self._column("PRAGMA integrity_check")
-        found = [] if rows == ["ok"] else rows
+        found = self.integrity()
+        damaged = bool(found)
         for table, column in _TABLES:
             sql = f"SELECT count(*) FROM {table} WHERE {column} NOT IN (SELECT number FROM chain)"
             strays: int = self._one(sql)
@@ -402,9 +403,15 @@ class SqliteReader:
                 found.append(f"{strays} rows of {table} belong to no chain")
         if self._one("SELECT count(*) FROM record WHERE printf('%016X', prefix) != hex(substr(digest, 1, 8))"):
             found.append("records cannot be found by their digests")
-        if not self._posts():
+        # A column of a type that its table forbids has been found by now, and would only trip the comparison.
+        if not damaged and not self._posts():
             found.append("the word index does not hold each record's own words")
         return found
+
+    def integrity(self) -> list[str]:
+        """What SQLite's own check finds wrong with the file."""
+        rows = self._column("PRAGMA integrity_check")
+        return [] if rows == ["ok"] else rows
 
     def _posts(self) -> bool:
         """Whether the full-text index holds, for each folded record, its words and no others.
@@ -422,6 +429,18 @@ class SqliteReader:
     def word_row(self, number: int, position: int) -> WordRow | None:
         row = self._one("SELECT length, words FROM words WHERE row = ?", number << _BITS | position)
         return None if row is None else WordRow(position, *row)
+
+
+@contextmanager
+def _believed(reader: SqliteReader) -> Iterator[None]:
+    """Let what a column of a wrong type trips be damage, if SQLite finds any; else it is a fault of this program."""
+    try:
+        yield
+    except (TypeError, ValueError, AttributeError, struct.error) as error:
+        damage = reader.integrity()
+        if damage:
+            raise CorruptionError(f"the database is damaged: {damage[0]}") from error
+        raise
 
 
 class SqliteWriter(SqliteReader):
@@ -709,8 +728,10 @@ class SqliteStore:
         with self._lock, _translated():
             self._usable()
             self._connection.execute("BEGIN")
+            reader = SqliteReader(self._connection)
             try:
-                yield SqliteReader(self._connection)
+                with _believed(reader):
+                    yield reader
             finally:
                 self._rollback()
 
@@ -725,7 +746,8 @@ class SqliteStore:
             self._connection.execute("BEGIN IMMEDIATE")
             writer = SqliteWriter(self._connection)
             try:
-                yield writer
+                with _believed(writer):
+                    yield writer
                 self._usable()
             except BaseException:
                 self._rollback()
