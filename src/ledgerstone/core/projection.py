@@ -266,8 +266,9 @@ class Folded:
         return tuple(known for known in standing if known is not None and known.current and known.depth)
 
     def rejected(self, tombstone: bytes) -> bytes | None:
-        digest = self._tombstones.get(tombstone)
-        return self._base.rejected(tombstone) if digest is None and self._base is not None else digest
+        # The first rejection of a value is the one that holds it.
+        digest = self._base.rejected(tombstone) if self._base is not None else None
+        return self._tombstones.get(tombstone) if digest is None else digest
 
     def open_tasks(self) -> tuple[int, int]:
         return self.open
