@@ -1,0 +1,341 @@
+"""What entries do adds up: folded at once or on top of a past, and counted or looked up, it is the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ledgerstone.core import rules
+from ledgerstone.core.canonical import address
+from ledgerstone.core.entries import (
+    AliasEntry,
+    CloseEntry,
+    Content,
+    Counts,
+    Entry,
+    ErasedEntry,
+    GenesisEntry,
+    KeyEntry,
+    NameEntry,
+    NamespaceEntry,
+    RevokeEntry,
+    SettingEntry,
+    Stamp,
+)
+from ledgerstone.core.facts import Change, Facts, Known, Slot
+from ledgerstone.core.projection import (
+    NO_COUNTS,
+    Folded,
+    counted,
+    obligation,
+    project,
+    searchable,
+    undermined,
+)
+from ledgerstone.core.rules import Admitted
+from ledgerstone.core.values import Act, AliasOf, Draft, Ending, Kind, NameOf, Origin, Scope, Status, Trust
+from ledgerstone.errors import ConflictError, NotFoundError, RuleError
+from tests.core.chains import ADA, KEYS, NONCE, PROJECT, grant, named, opaque, tombstone, writing
+
+SLOT = Slot(5, 3, b"d" * 32)
+KEYED = [None, "cedar", "oak"]
+WORDS = ["Cedar.", "CEDAR.", "Oak, and a very long story about it.", "Elm."]
+
+
+class Past:
+    """The entries of a namespace so far, with what they add up to."""
+
+    def __init__(self) -> None:
+        self.taken: list[tuple[Admitted, Slot]] = []
+        self.folded = Folded()
+        self.counts = NO_COUNTS
+
+    def take(self, admitted: Admitted) -> Change:
+        """One more entry, in a commit of its own."""
+        slot = Slot(len(self.taken), len(self.taken), admitted.digest)
+        change = project(admitted.entry, admitted.content, slot, self.folded)
+        self.counts = counted(self.counts, change, self.folded.apply(change, slot))
+        self.taken.append((admitted, slot))
+        return change
+
+    def memories(self) -> list[Known]:
+        """The newest version of every memory."""
+        names = dict.fromkeys(known.memory for known in self.folded.known.values())
+        return [known for memory in names if (known := self.folded.latest(memory)) is not None]
+
+
+@st.composite
+def pasts(draw: st.DrawFn) -> Past:
+    """A past of whatever the rules admit: writes of all sorts, closings and retractions."""
+    past = Past()
+    for _ in range(draw(st.integers(1, 14))):
+        by = writing(draw(st.sampled_from([Origin.USER, Origin.MODEL, Origin.UNKNOWN])), draw(st.integers(0, 2**32)))
+        memories = past.memories()
+        act = draw(st.sampled_from(["remember", "remember", "close", "retract"]))
+        try:
+            if act == "remember" or not memories:
+                past.take(rules.enter(draw(drafts(memories)), by, past.folded))
+            elif act == "close":
+                past.take(rules.close(draw(st.sampled_from(memories)), by, None))
+            else:
+                known = draw(st.sampled_from(memories))
+                reject = tombstone(known.key, draw(st.sampled_from(WORDS)))
+                past.take(rules.retract(known, by, "Wrong.", draw(st.sampled_from([None, reject]))))
+        except (RuleError, ConflictError, NotFoundError):
+            continue
+    return past
+
+
+@st.composite
+def drafts(draw: st.DrawFn, memories: list[Known]) -> Draft:
+    """A draft that may rest on, cover or replace what is there."""
+    known = [address(one.memory, one.version) for one in memories]
+    sources: list[str] = draw(st.lists(st.sampled_from(known), unique=True, max_size=3)) if known else []
+    kind = draw(st.sampled_from([Kind.NOTE, Kind.TASK, Kind.SUMMARY, Kind.PROCEDURE]))
+    return Draft(
+        text=draw(st.sampled_from(WORDS)),
+        kind=kind,
+        key=draw(st.sampled_from(KEYED)),
+        replaces=draw(st.none() | st.sampled_from(known)) if known else None,
+        sources=tuple(sources),
+        covers=tuple(sources[:1]) if kind is Kind.SUMMARY and draw(st.booleans()) else (),
+        external=draw(st.booleans()),
+    )
+
+
+def answers(facts: Facts, past: Past) -> dict[str, Any]:
+    """All that facts can say of a past."""
+    known = past.folded.known
+    memories = {one.memory for one in known.values()}
+    return {
+        "position": [facts.position(admitted.digest) for admitted, _ in past.taken],
+        "version": [facts.version(position) for position in range(len(past.taken) + 1)],
+        "latest": [facts.latest(memory) for memory in sorted(memories)],
+        "version_of": [facts.version_of(one.memory, one.version) for _, one in sorted(known.items())],
+        "holder": [facts.holder(key) for key in ("cedar", "oak", "elm")],
+        "resting_on": [sorted(one.position for one in facts.resting_on(position)) for position in sorted(known)],
+        "rejected": [facts.rejected(tombstone(key, word)) for key in KEYED for word in WORDS],
+        "open_tasks": facts.open_tasks(),
+        "absent": [facts.position(b"?" * 32), facts.latest(opaque("mem", 1)), facts.version_of(opaque("mem", 1), 1)],
+    }
+
+
+@settings(max_examples=60)
+@given(past=pasts(), data=st.data())
+def test_folding_onto_a_past_is_folding_from_the_start(past: Past, data: st.DataObject) -> None:
+    """Wherever a past is cut in two, the second part on top of the first answers as the whole."""
+    cut = data.draw(st.integers(0, len(past.taken)))
+    base = Past()
+    for admitted, _ in past.taken[:cut]:
+        base.take(admitted)
+
+    upper = Folded(base.folded)
+    counts = base.counts
+    for admitted, slot in past.taken[cut:]:
+        change = project(admitted.entry, admitted.content, slot, upper)
+        counts = counted(counts, change, upper.apply(change, slot))
+
+    assert answers(upper, past) == answers(past.folded, past)
+    assert counts == past.counts
+
+
+@settings(max_examples=60)
+@given(past=pasts())
+def test_counts_are_what_counting_gives(past: Past) -> None:
+    """The running totals are those of the folded state, looked at as a whole."""
+    known = past.folded.known.values()
+
+    assert past.counts == Counts(
+        entries=len(past.taken),
+        records=len(known),
+        live=sum(admitted.content is not None for admitted, _ in past.taken),
+        current=sum(one.current for one in known),
+        open=sum(map(obligation, known)),
+        indexed=sum(one.status is not Status.RETRACTED for one in known),
+    )
+    obliged = [one.text_bytes for one in known if obligation(one)]
+    assert past.folded.open_tasks() == (len(obliged), sum(obliged))
+
+
+@settings(max_examples=60)
+@given(past=pasts())
+def test_what_always_holds(past: Past) -> None:
+    """At most one version of a memory stands, its newest; no summary stands on what fell; versions are dense."""
+    known = past.folded.known
+    by_memory: dict[str, list[Known]] = {}
+    for _, one in sorted(known.items()):
+        by_memory.setdefault(one.memory, []).append(one)
+
+    for versions in by_memory.values():
+        assert [one.version for one in versions] == list(range(1, len(versions) + 1))
+        assert not any(one.current for one in versions[:-1])
+        assert len({one.key for one in versions if one.key is not None}) <= 1
+    for position, one in known.items():
+        if one.ending in {Ending.SUPERSEDED, Ending.RETRACTED, Ending.STALE}:
+            assert past.folded.resting_on(position) == ()
+        assert (one.ended_by == 0) == one.current
+
+
+@settings(max_examples=60)
+@given(past=pasts())
+def test_what_was_admitted_is_judged_right(past: Past) -> None:
+    """The same rules, asked again of every entry at its place, refuse none."""
+    again = Folded()
+    for admitted, slot in past.taken:
+        entry = admitted.entry
+        origin = entry.origin if entry.origin is not Origin.EXTERNAL else Origin.USER  # type: ignore[attr-defined]
+        stamp = Stamp(at=0, principal=ADA, origin=origin)
+
+        rules.judge(entry, admitted.content, stamp, writing().limits, again)
+
+        again.apply(project(entry, admitted.content, slot, again), slot)
+
+
+def projected(entry: Entry, content: Content | None = None, facts: Facts | None = None) -> Change:
+    """What an entry of the store chain does."""
+    return project(entry, content, SLOT, facts or Folded())
+
+
+SEALED = named("cedar", lambda sealed: NameEntry(id=ADA, of=NameOf.PRINCIPAL, content=sealed)).entry.content  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("entry", "lookups"),
+    [
+        (
+            NamespaceEntry(namespace=PROJECT, scope=Scope.PROJECT, nonce=NONCE, owner=ADA, content=SEALED),
+            (("namespace", PROJECT), ("scoped", f"project {ADA} cedar")),
+        ),
+        (
+            NamespaceEntry(namespace=PROJECT, scope=Scope.GLOBAL, nonce=NONCE, content=SEALED),
+            (("namespace", PROJECT), ("scoped", "global  cedar")),
+        ),
+        (NameEntry(id=ADA, of=NameOf.PRINCIPAL, content=SEALED), (("name", "principal  cedar"), ("named", ADA))),
+        (
+            NameEntry(id=opaque("ses", 1), of=NameOf.SESSION, content=SEALED, owner=ADA),
+            (("name", f"session {ADA} cedar"), ("named", opaque("ses", 1))),
+        ),
+        (AliasEntry(namespace=PROJECT, of=AliasOf.PATH, content=SEALED), (("alias", "path cedar"),)),
+        (grant(1, Act.READ), (("grant", ADA),)),
+        (SettingEntry(setting="isolated", value=1), (("setting", "isolated "),)),
+        (SettingEntry(setting="isolated", value=1, namespace=PROJECT), (("setting", f"isolated {PROJECT}"),)),
+        (KeyEntry(key=KEYS.signer or "", public=bytes(32)), (("key", ""),)),
+        (GenesisEntry(scope=Scope.STORE, nonce=NONCE, owner=ADA), (("genesis", ""),)),
+        (ErasedEntry(namespace=PROJECT, sequence=1, count=1), (("erased", ""),)),
+    ],
+)
+def test_an_entry_of_the_store_chain_can_be_found(entry: Entry, lookups: tuple[tuple[str, str], ...]) -> None:
+    """By what it is about, and at least by its noun, so that none can vanish unnoticed."""
+    content = Content(name="cedar") if getattr(entry, "content", None) is not None else None
+
+    change = projected(entry, content)
+
+    assert change == Change(SLOT.position, lookups=lookups, live=content is not None)
+
+
+def test_an_erased_name_is_found_by_nothing() -> None:
+    """Without its content an alias has an empty value."""
+    change = projected(AliasEntry(namespace=PROJECT, of=AliasOf.REMOTE, content=SEALED))
+
+    assert (change.lookups, change.live) == ((("alias", "remote "),), False)
+
+
+def test_the_beginning_of_a_namespace_changes_nothing() -> None:
+    """It takes its place, and that is all."""
+    assert projected(GenesisEntry(scope=Scope.USER, nonce=NONCE, owner=ADA)) == Change(SLOT.position)
+
+
+def test_revoking_ends_what_it_names() -> None:
+    """The entry of that digest; nothing when there is none."""
+    past = Folded()
+    revoked = rules.plain(grant(1, Act.READ))
+    first = Slot(0, 0, revoked.digest)
+    past.apply(project(revoked.entry, None, first, past), first)
+
+    change = projected(RevokeEntry(revokes=revoked.digest), facts=past)
+    nothing = projected(RevokeEntry(revokes=b"?" * 32), facts=past)
+
+    assert change == Change(SLOT.position, ended=((0, Ending.REVOKED),), lookups=(("revoke", ""),))
+    assert nothing == Change(SLOT.position, lookups=(("revoke", ""),))
+    assert past.apply(change, SLOT) == []
+
+
+def test_settling_what_is_not_there_changes_nothing() -> None:
+    """Replay of a damaged chain goes on."""
+    entry = CloseEntry(
+        memory=opaque("mem", 1), version=2, closes=b"?" * 32, origin=Origin.USER, trust=Trust.USER_EXPLICIT
+    )
+
+    assert projected(entry) == Change(SLOT.position)
+
+
+def test_a_settled_version_keeps_the_text_of_the_one_it_ends() -> None:
+    """Its body is the position whose content holds the text, through any number of acts."""
+    past = Past()
+    past.take(rules.enter(Draft(text="Water it.", kind=Kind.TASK, key="cedar"), writing(), past.folded))
+    task = past.memories()[0]
+
+    closed = past.take(rules.close(task, writing(), "Done."))
+    retracted = past.take(rules.retract(past.memories()[0], writing(), None, None))
+
+    assert closed.added is not None
+    assert retracted.added is not None
+    assert (closed.added.body, retracted.added.body) == (0, 0)
+    assert (closed.added.status, retracted.added.status) == (Status.CLOSED, Status.RETRACTED)
+    assert (closed.indexed, retracted.indexed) == (True, False)
+    assert (closed.live, retracted.live) == (True, False)
+    assert retracted.born is Ending.RETRACTED
+
+
+def test_an_erased_content_is_neither_live_nor_indexed() -> None:
+    """A record whose content is gone keeps its place, and no words and no key."""
+    admitted = rules.enter(Draft(text="Cedar.", key="cedar"), writing(), Folded())
+
+    change = project(admitted.entry, None, SLOT, Folded())
+
+    assert (change.live, change.indexed) == (False, False)
+    assert change.added is not None
+    assert change.added.key is None
+
+
+@pytest.mark.parametrize("ending", Ending)
+def test_only_some_endings_undermine(ending: Ending) -> None:
+    """What closes, expires or stands aside leaves the summaries above it; what is wrong or gone does not."""
+    past = Past()
+    past.take(rules.enter(Draft(text="Cedar."), writing(), past.folded))
+    ground = past.memories()[0]
+    source = address(ground.memory, 1)
+    past.take(rules.enter(Draft(text="C.", kind=Kind.SUMMARY, sources=(source,)), writing(seed=1), past.folded))
+
+    fallen = undermined(0, past.folded, ending)
+
+    falls = ending in {Ending.SUPERSEDED, Ending.RETRACTED, Ending.ERASED, Ending.STALE}
+    assert fallen == (((1, Ending.STALE),) if falls else ())
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (Content(text="Cedar."), "Cedar."),
+        (Content(text="Cedar.", key="k", title="t", tags=("a", "b")), "k\nt\na\nb\nCedar."),
+        (Content(name="cedar"), ""),
+    ],
+)
+def test_a_record_is_found_by_more_than_its_text(content: Content, text: str) -> None:
+    """By key, title and tags as well; by nothing when it has none."""
+    assert searchable(content) == text
+
+
+@pytest.mark.parametrize("trust", Trust)
+@pytest.mark.parametrize("status", Status)
+def test_an_obligation_is_open_and_trusted(trust: Trust, status: Status) -> None:
+    """An open task at or above the default floor that nothing ended."""
+    known = Known(0, 0, b"", opaque("mem", 1), 1, Kind.TASK, status, trust, 5, 0, 0, None)
+
+    assert obligation(known) == (status is Status.OPEN and trust >= Trust.MODEL_INFERRED)
+    assert not obligation(known._replace(ending=Ending.CLOSED))
+    assert (known.current, known._replace(ending=Ending.STALE).current) == (True, False)
+    assert known.open_task == (status is Status.OPEN)

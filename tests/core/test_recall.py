@@ -1,0 +1,172 @@
+"""Choosing as a function: obligations, then what fits, with a count of what did not."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ledgerstone.core import canonical, recall
+from ledgerstone.core.values import (
+    Budget,
+    Kind,
+    Lane,
+    Origin,
+    Recalled,
+    Record,
+    Retention,
+    Scope,
+    Standing,
+    Status,
+    Trust,
+)
+from ledgerstone.errors import CapacityError
+from tests.core.chains import PROJECT, opaque
+
+OVERHEAD = 100
+
+
+def record(
+    number: int, text: str = "Cedar.", *, open_task: bool = False, standing: Standing = Standing.CURRENT
+) -> Record:
+    """A record that a test can tell."""
+    memory = opaque("mem", number)
+    return Record(
+        memory=memory,
+        version=1,
+        address=canonical.address(memory, 1),
+        digest=number.to_bytes(32, "big"),
+        namespace=PROJECT,
+        scope=Scope.PROJECT,
+        kind=Kind.TASK if open_task else Kind.NOTE,
+        status=Status.OPEN if open_task else Status.ACTIVE,
+        standing=standing,
+        retention=Retention.LONG_TERM,
+        origin=Origin.USER,
+        trust=Trust.USER_EXPLICIT,
+        principal="ada",
+        session=None,
+        host=None,
+        created_at=0,
+        sequence=number,
+        text=text,
+        text_bytes=len(text.encode()),
+    )
+
+
+def task(number: int, text: str = "Water.") -> Recalled:
+    """An obligation."""
+    return Recalled(record=record(number, text, open_task=True), lane=Lane.TASKS, rank=number)
+
+
+def prove(found: Record | str, rank: int) -> Recalled | str:
+    """A candidate that is its own proof, or a reason."""
+    return found if isinstance(found, str) else Recalled(record=found, lane=Lane.LEXICAL, rank=rank)
+
+
+def cost(item: Recalled) -> int:
+    """What an entry takes of the budget."""
+    return recall.size(recall.lean(item.record, item.lane))
+
+
+sizes = st.lists(st.integers(1, 400), max_size=12)
+
+
+@given(tasks=sizes, rest=sizes, budget=st.integers(512, 3000), items=st.integers(1, 16))
+def test_a_context_is_tasks_and_then_what_fits(tasks: list[int], rest: list[int], budget: int, items: int) -> None:
+    """All tasks or an error; of the rest everything that the bytes and items left allow, in its order."""
+    obliged = [task(number, "t" * size) for number, size in enumerate(tasks)]
+    candidates: list[Record | str] = [record(100 + number, "r" * size) for number, size in enumerate(rest)]
+    need = OVERHEAD + sum(map(cost, obliged))
+    limits = Budget(bytes=budget, items=items)
+
+    if need > budget or len(obliged) > items:
+        with pytest.raises(CapacityError, match=f"the {len(obliged)} open tasks need {need} bytes"):
+            recall.select(obliged, candidates, prove, budget=limits, overhead=OVERHEAD)
+        return
+    chosen, left_out, used = recall.select(obliged, candidates, prove, budget=limits, overhead=OVERHEAD)
+
+    assert list(chosen[: len(obliged)]) == obliged
+    assert used == OVERHEAD + sum(map(cost, chosen)) <= budget
+    assert len(chosen) <= items
+    assert len(chosen) - len(obliged) + sum(left_out.values()) == len(candidates)
+    places = [item.record.sequence for item in chosen[len(obliged) :]]
+    assert places == sorted(places)
+    if left_out.get("bytes"):
+        others = [one for one in candidates if isinstance(one, Record) and one.sequence not in places]
+        smallest = min(recall.size(recall.lean(one, Lane.LEXICAL)) for one in others)
+        assert used + smallest > budget or len(chosen) == items
+
+
+def test_what_is_not_admitted_is_counted_by_its_reason() -> None:
+    """And does not take a place."""
+    candidates: list[Record | str] = ["stale", record(1), "expired", "stale"]
+
+    chosen, left_out, _ = recall.select([], candidates, prove, budget=Budget(items=1), overhead=0)
+
+    assert [item.record.sequence for item in chosen] == [1]
+    assert left_out == {"stale": 1, "items": 2}
+
+
+def test_what_is_there_already_is_passed_over() -> None:
+    """Neither chosen twice nor counted as left out."""
+    candidates: list[Record | str] = [record(1, open_task=True), record(2), record(2)]
+
+    chosen, left_out, _ = recall.select([task(1)], candidates, prove, budget=Budget(), overhead=0)
+
+    assert [item.record.sequence for item in chosen] == [1, 2]
+    assert left_out == {}
+
+
+def test_a_rank_is_a_place_in_the_context() -> None:
+    """Counted over all lanes."""
+    candidates: list[Record | str] = [record(1), "stale", record(2)]
+
+    chosen, _, _ = recall.select([task(0)], candidates, prove, budget=Budget(), overhead=0)
+
+    assert [item.rank for item in chosen] == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("bytes_", "items", "hint"),
+    [(512, 16, "raise the budget to 640 bytes and 16 items"), (8192, 3, "raise the budget to 8192 bytes and 4 items")],
+)
+def test_the_hint_names_a_budget_that_suffices(bytes_: int, items: int, hint: str) -> None:
+    """Of what is too small the need, of what suffices what was given."""
+    tasks = [task(number) for number in range(4)]
+
+    with pytest.raises(CapacityError) as refused:
+        recall.select(tasks, [], prove, budget=Budget(bytes=bytes_, items=items), overhead=OVERHEAD)
+
+    assert refused.value.hint.startswith(hint)
+    wide = Budget(bytes=640, items=4)
+    assert recall.select(tasks, [], prove, budget=wide, overhead=OVERHEAD)[2] <= 640
+
+
+@pytest.mark.parametrize("standing", Standing)
+@pytest.mark.parametrize("lane", [None, *Lane])
+def test_a_lean_entry_says_what_is_not_the_default(standing: Standing, lane: Lane | None) -> None:
+    """Standing unless it is current, and lane unless it is lexical."""
+    entry = recall.lean(record(1, standing=standing), lane)
+
+    assert entry.get("standing", "current") == standing.value
+    assert entry.get("lane", "lexical") == (lane or Lane.LEXICAL).value
+    assert ("standing" in entry, "lane" in entry) == (
+        standing is not Standing.CURRENT,
+        lane not in {None, Lane.LEXICAL},
+    )
+
+
+@pytest.mark.parametrize("standing", Standing)
+def test_an_open_task_is_open_until_something_ends_it(standing: Standing) -> None:
+    """Covered or expired it is open still; superseded, retracted or erased it is not, and a note never."""
+    ended = standing not in {Standing.CURRENT, Standing.COVERED, Standing.EXPIRED}
+
+    assert recall.is_open(record(1, open_task=True, standing=standing)) != ended
+    assert not recall.is_open(record(1, standing=standing))
+
+
+@given(notices=st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=40), max_size=4))
+def test_notices_count(notices: list[str]) -> None:
+    """Every notice adds its bytes to the envelope."""
+    assert recall.envelope(notices) >= recall.envelope([]) + sum(len(notice.encode()) for notice in notices)

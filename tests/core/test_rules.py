@@ -1,0 +1,312 @@
+"""What no door would write is refused on replay by the same rules, each by its name."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ledgerstone.core import rules
+from ledgerstone.core.canonical import address
+from ledgerstone.core.entries import Content, GenesisEntry, RecordEntry, Stamp
+from ledgerstone.core.facts import Known
+from ledgerstone.core.rules import Admitted
+from ledgerstone.core.values import LIBRARY_LIMITS, Draft, Ending, Kind, Limits, Origin, Scope, Status, Trust
+from ledgerstone.errors import ConflictError, NotFoundError, RuleError, UsageError
+from tests.core.chains import ADA, NONCE, Pen, forged, opaque, project_chain, tombstone, writing
+
+NOBODY = opaque("mem", 0)
+
+
+@pytest.fixture
+def pen() -> Pen:
+    """A project in which nothing was remembered yet."""
+    return project_chain()
+
+
+def judge(pen: Pen, admitted: Admitted, *, origin: Origin = Origin.USER, limits: Limits = LIBRARY_LIMITS) -> None:
+    """Judge an entry as replay would, as the next one."""
+    stamp = Stamp(at=0, principal=ADA, origin=origin)
+    rules.judge(admitted.entry, admitted.content, stamp, limits, pen.folded)
+
+
+def refused(pen: Pen, admitted: Admitted, **changes: Any) -> str:
+    """What is said of an entry once it was forged; as it was it is admitted."""
+    judge(pen, admitted)
+    with pytest.raises(RuleError) as error:
+        judge(pen, forged(admitted, **changes))
+    assert error.value.message.startswith(f"{error.value.rule}: ")
+    return error.value.message
+
+
+def entered(pen: Pen, draft: Draft | str = "Elm.", origin: Origin = Origin.USER) -> Admitted:
+    """A draft as the rules let it in."""
+    made = Draft(text=draft) if isinstance(draft, str) else draft
+    return rules.enter(made, writing(origin, 99), pen.folded)
+
+
+def where(known: Known) -> str:
+    """The address of a version."""
+    return address(known.memory, known.version)
+
+
+def test_a_source_must_be_an_earlier_record(pen: Pen) -> None:
+    """Neither an unknown digest nor an entry that is no record will do, for sources, covers or a contest."""
+    note = pen.remember("Cedar.")
+    genesis = rules.plain(GenesisEntry(scope=Scope.PROJECT, nonce=NONCE, owner=ADA)).digest
+    summary = entered(pen, Draft(text="C.", kind=Kind.SUMMARY, sources=(where(note),), covers=(where(note),)))
+
+    for digest in (b"?" * 32, genesis):
+        assert refused(pen, summary, sources=(digest,)) == "sources: names no earlier record of this namespace"
+        assert refused(pen, summary, covers=(digest,)) == "covers: names no earlier record of this namespace"
+        assert refused(pen, entered(pen), contests=digest) == "contests: names no earlier record of this namespace"
+
+
+def test_the_limit_is_that_of_the_header(pen: Pen) -> None:
+    """A size beyond what the commit says was allowed, or none at all."""
+    admitted = entered(pen)
+    judge(pen, admitted, limits=Limits(text_bytes=4))
+    assert isinstance(admitted.entry, RecordEntry)
+
+    assert "1 to 8192 bytes, not 0" in refused(pen, admitted, content=replace(admitted.entry.content, text_bytes=0))
+    with pytest.raises(RuleError, match="text: 1 to 3 bytes, not 4"):
+        judge(pen, admitted, limits=Limits(text_bytes=3))
+
+
+def test_an_origin_is_no_more_than_the_stamps(pen: Pen) -> None:
+    """A record may say less than its caller, and not more."""
+    with pytest.raises(RuleError, match="origin: user is more than the caller's model"):
+        judge(pen, entered(pen), origin=Origin.MODEL)
+
+    judge(pen, entered(pen, Draft(text="Elm.", external=True), Origin.MODEL), origin=Origin.MODEL)
+
+
+@pytest.mark.parametrize("trust", [trust for trust in Trust if trust is not Trust.UNKNOWN])
+def test_a_trust_is_what_origin_and_sources_allow(pen: Pen, trust: Trust) -> None:
+    """Exactly that: neither more nor less."""
+    stranger = pen.remember("They say.", Origin.UNKNOWN)
+    resting = entered(pen, Draft(text="So.", sources=(where(stranger),)))
+
+    assert refused(pen, resting, trust=trust) == f"trust: origin and sources allow unknown, not {trust.word}"
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_memory_begins_at_its_first_version(pen: Pen, version: int) -> None:
+    """Nothing is skipped."""
+    assert refused(pen, entered(pen), version=version) == f"version: {version} does not follow 0"
+
+
+@pytest.mark.parametrize("version", [1, 3])
+def test_a_version_follows_the_one_before(pen: Pen, version: int) -> None:
+    """Neither again nor ahead."""
+    pen.remember(Draft(text="Cedar.", key="tree"))
+
+    admitted = entered(pen, Draft(text="Elm.", key="tree"))
+
+    assert refused(pen, admitted, version=version) == f"version: {version} does not follow 1"
+
+
+def test_lower_trust_is_not_written_over_higher(pen: Pen) -> None:
+    """What a door would have set aside as contested cannot be passed off as the next version."""
+    users = pen.remember(Draft(text="Old.", key="tree"))
+    models = entered(pen, Draft(text="Young.", key="tree"), Origin.MODEL)
+
+    assert refused(pen, models, memory=users.memory, version=2, contests=None) == (
+        "trust: model_inferred may not replace user_explicit"
+    )
+
+
+def test_an_open_task_is_not_written_over(pen: Pen) -> None:
+    """By no record at all, its key aside."""
+    task = pen.remember(Draft(text="Water.", kind=Kind.TASK))
+
+    message = refused(pen, entered(pen), memory=task.memory, version=2)
+
+    assert message == f"open_task: {where(task)} is an open task; no write replaces it"
+
+
+def test_only_what_is_current_and_higher_is_contested(pen: Pen) -> None:
+    """A contest with an equal, with what has ended, or by a next version is none."""
+    equal = pen.remember("Equal.")
+    ended = pen.remember("Ended.")
+    pen.end(ended)
+    users = pen.remember(Draft(text="Old.", key="tree"))
+    contest = entered(pen, Draft(text="Young.", key="tree"), Origin.MODEL)
+    models = pen.remember("Model's.", Origin.MODEL)
+    offence = "contests: only a new memory contests, and only a current record of higher trust"
+
+    assert refused(pen, entered(pen), contests=equal.digest) == offence
+    assert refused(pen, contest, contests=ended.digest) == offence
+    assert refused(pen, contest, contests=users.digest, memory=models.memory, version=2) == offence
+
+
+def test_a_held_value_is_a_memory_of_its_own(pen: Pen) -> None:
+    """It follows no version, and names what rejected it."""
+    wrong = pen.remember(Draft(text="8080", key="port"), Origin.MODEL)
+    pen.end(wrong, reject=tombstone("port", "8080"))
+    held = entered(pen, Draft(text="8080", key="port"), Origin.MODEL)
+
+    assert isinstance(held.entry, RecordEntry)
+    assert held.entry.held_by is not None
+    assert refused(pen, held, held_by=b"?" * 32) == "held_by: names no earlier entry of this namespace"
+    assert refused(pen, held, memory=wrong.memory, version=3) == "held_by: a held value is a memory of its own"
+
+
+def test_a_key_has_one_holder(pen: Pen) -> None:
+    """A new memory does not take a key that another holds, and a memory does not change its own."""
+    holder = pen.remember(Draft(text="Cedar.", key="tree"))
+    admitted = entered(pen, Draft(text="Elm.", key="tree"))
+    other = entered(pen, Draft(text="Elm.", key="shrub"))
+
+    assert refused(pen, admitted, memory=NOBODY, version=1) == f"key: 'tree' is held by {where(holder)}"
+    assert refused(pen, other, memory=holder.memory, version=2) == "key: a memory keeps its key 'tree'"
+
+
+def test_an_erased_content_has_no_key_to_judge(pen: Pen) -> None:
+    """Once it is gone, everything else about the entry is still judged."""
+    pen.remember(Draft(text="Cedar.", key="tree"))
+    admitted = entered(pen, Draft(text="Elm.", key="tree"))._replace(content=None)
+
+    judge(pen, admitted)
+    assert refused(pen, admitted, version=7) == "version: 7 does not follow 1"
+
+
+@pytest.mark.parametrize(("depth", "offence"), [(0, "stands 1 levels up, not 0"), (2, "stands 1 levels up, not 2")])
+def test_a_summary_says_its_own_height(pen: Pen, depth: int, offence: str) -> None:
+    """One more than the highest of its sources, and nothing else has any."""
+    note = pen.remember("Cedar.")
+    summary = entered(pen, Draft(text="C.", kind=Kind.SUMMARY, sources=(where(note),)))
+
+    assert refused(pen, summary, depth=depth) == f"summary: {offence}"
+    assert refused(pen, entered(pen), depth=1) == "covers: only a summary covers, not a note"
+
+
+@pytest.mark.parametrize("close", [True, False])
+def test_an_ending_is_the_next_version_of_what_it_ends(pen: Pen, *, close: bool) -> None:
+    """Of that memory, of that version, by that origin, at that trust."""
+    task = pen.remember(Draft(text="Water.", kind=Kind.TASK))
+    other = pen.remember("Cedar.")
+    by = writing(seed=99)
+    admitted = rules.close(task, by, "Done.") if close else rules.retract(task, by, "Wrong.", None)
+    noun = "close" if close else "retract"
+    name = "closes" if close else "retracts"
+
+    assert refused(pen, admitted, version=3) == f"{noun}: is not the next version of what it ends"
+    assert refused(pen, admitted, memory=other.memory) == f"{noun}: is not the next version of what it ends"
+    assert refused(pen, admitted, origin=Origin.TOOL) == "origin: tool is not the caller's user"
+    assert refused(pen, admitted, trust=Trust.UNKNOWN) == "trust: stays user_explicit, as the text it refers to"
+    assert refused(pen, admitted, **{name: b"?" * 32}) == f"{noun}: names no earlier record of this namespace"
+
+
+def test_what_has_ended_is_not_ended_again(pen: Pen) -> None:
+    """On replay as at the door."""
+    task = pen.remember(Draft(text="Water.", kind=Kind.TASK))
+    closing, retracting = rules.close(task, writing(seed=99), None), rules.retract(task, writing(), None, None)
+    judge(pen, closing)
+    pen.end(task)
+
+    with pytest.raises(RuleError, match=f"close: {where(task)} is not an open task"):
+        judge(pen, closing)
+    with pytest.raises(RuleError, match=f"retract: {where(task)} no longer stands"):
+        judge(pen, retracting)
+
+
+def test_what_is_no_record_is_not_judged(pen: Pen) -> None:
+    """Entries of other sorts have no past to break a rule of."""
+    judge(pen, rules.plain(GenesisEntry(scope=Scope.PROJECT, nonce=NONCE)))
+
+
+@pytest.mark.parametrize("spelling", ["{0}", "{0}@1", "{0}@2"])
+def test_a_record_is_cited_by_its_newest_or_by_any_version(pen: Pen, spelling: str) -> None:
+    """The memory alone means its newest version."""
+    first = pen.remember(Draft(text="Oak.", key="tree"))
+    second = pen.remember(Draft(text="Elm.", key="tree"))
+
+    resting = entered(pen, Draft(text="So.", sources=(spelling.format(first.memory),)))
+
+    assert isinstance(resting.entry, RecordEntry)
+    assert resting.entry.sources == ((first if spelling == "{0}@1" else second).digest,)
+
+
+@pytest.mark.parametrize("version", [0, 3])
+def test_a_version_that_is_not_there_is_not_cited(pen: Pen, version: int) -> None:
+    """Neither below the first nor above the newest."""
+    note = pen.remember("Oak.")
+
+    with pytest.raises((RuleError, UsageError)):
+        entered(pen, Draft(text="So.", sources=(f"{note.memory}@{version}",)))
+
+
+def test_replacing_names_what_is_there_and_stands(pen: Pen) -> None:
+    """Absent is not found, ended is a conflict."""
+    note = pen.remember("Oak.")
+    pen.end(note)
+
+    with pytest.raises(NotFoundError, match=f"no memory {NOBODY} here"):
+        entered(pen, Draft(text="Elm.", replaces=NOBODY))
+    with pytest.raises(ConflictError, match=re.escape(f"replaces: {where(note)} is no longer current")):
+        entered(pen, Draft(text="Elm.", replaces=where(note)))
+
+
+def test_rejected_and_contested_at_once(pen: Pen) -> None:
+    """A rejected value on a key that the user holds is both, and held."""
+    wrong = pen.remember(Draft(text="8080", key="port"), Origin.MODEL)
+    pen.end(wrong, reject=tombstone("port", "8080"))
+    users = pen.remember(Draft(text="443", key="port"))
+
+    again = pen.remember(Draft(text="8080", key="port"), Origin.MODEL)
+
+    assert again.ending is Ending.HELD
+    assert pen.folded.holder("port") == users
+
+
+@pytest.mark.parametrize(
+    ("text", "normal"),
+    [
+        ("Cedar", "cedar"),
+        ("  a\t\nb  ", "a b"),
+        ("\uff23\uff25\uff24\uff21\uff32", "cedar"),
+        ("stra\u00dfe", "strasse"),
+        ("e\u0301", "\u00e9"),
+        ("e\u200d\u0301", "\u00e9"),
+        ("a\u00adb\ufeff", "ab"),
+        ("\u200b\u2060", ""),
+    ],
+)
+def test_a_normal_value(text: str, normal: str) -> None:
+    """Case, width, spacing and what is not seen are gone."""
+    assert rules.normal_value(text) == normal
+
+
+def test_a_count_says_its_limit() -> None:
+    """At most so many, and each once."""
+    rules.count_of("tags", ("a", "b"), 2)
+
+    with pytest.raises(RuleError, match="tags: at most 2, not 3"):
+        rules.count_of("tags", ("a", "b", "c"), 2)
+    with pytest.raises(RuleError, match="tags: each one once"):
+        rules.count_of("tags", ("a", "a"), 2)
+
+
+@pytest.mark.parametrize("size", [0, 1025])
+def test_a_name_can_be_read_back(size: int) -> None:
+    """A name has the bytes that its reader takes, or it is not written."""
+
+    def make(sealed: Any) -> RecordEntry:
+        return RecordEntry(
+            memory=NOBODY,
+            version=1,
+            kind=Kind.NOTE,
+            status=Status.ACTIVE,
+            retention=Draft(text="x").retention,
+            origin=Origin.USER,
+            trust=Trust.UNKNOWN,
+            content=sealed,
+        )
+
+    with pytest.raises(RuleError, match=f"name: 1 to 1024 bytes, not {size}"):
+        rules.with_content(make, Content(name="n" * size), bytes(32))
+
+    assert rules.with_content(make, Content(name="n" * 1024), bytes(32)).content == Content(name="n" * 1024)
