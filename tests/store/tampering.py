@@ -242,6 +242,15 @@ def columns() -> Iterator[Edit]:
     ):
         script = f"UPDATE record SET {column} = {value} WHERE row = :color_2"
         yield _unseen(f"the column {column} = {value}", script)
+    for table, column, value in (
+        ("record", "sequence", "'one'"),
+        ("record", "ending", "NULL"),
+        ("words", "words", "x'ff'"),
+    ):
+        yield _derived(f"{table}.{column} of another type", _retype(table, column, value))
+    yield _unseen("record.digest of another type", _retype("record", "digest", "7"))
+    for table in ("entry", "content"):
+        yield _history(f"{table}.body of another type", _retype(table, "body", "'text'"))
     stands, ended = "ended_by = 0, ending = 0", "ended_by = 2, ending = 1"
     update = "UPDATE record SET {} WHERE row = {}"
     up, down = update.format(stands, ":color_1"), update.format(ended, ":color_2")
@@ -329,6 +338,22 @@ def _restamp(change: Callable[[entries.Stamp], entries.Stamp]) -> Make:
         header = entries.decode_header(execute("SELECT body FROM header WHERE row = ?", (row,)).get)
         data = entries.encode_header(replace(header, stamp=change(header.stamp)))
         execute("UPDATE header SET id = ?, body = ? WHERE row = ?", (merkle.leaf_hash(data), data, row))
+
+    return make
+
+
+def _retype(table: str, column: str, value: str) -> Make:
+    """A value of a type that the table's schema forbids, as a flipped bit in its record can make of it."""
+
+    def make(connection: apsw.Connection, rows: Rows) -> None:
+        execute = connection.execute
+        schema = execute("SELECT sql FROM sqlite_schema WHERE name = ?", (table,)).get
+        for text in (str(schema).replace(" STRICT", "").replace(" NOT NULL", ""), schema):
+            execute("PRAGMA writable_schema = ON")
+            execute("UPDATE sqlite_schema SET sql = ? WHERE name = ?", (text, table))
+            execute("PRAGMA writable_schema = RESET")
+            if text != schema:
+                execute(f"UPDATE {table} SET {column} = {value} WHERE row = :color_2", rows)
 
     return make
 
