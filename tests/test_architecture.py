@@ -43,7 +43,7 @@ def names_nothing(text: str) -> list[str]:
     known = modules()
     paths = [
         "/" + path.relative_to(ROOT).as_posix()
-        for room in (SOURCE, ROOT / "tests", ROOT / "bench", ROOT / "docs")
+        for room in (SOURCE, ROOT / "tests", ROOT / "bench", ROOT / "docs", ROOT / "tools")
         for path in (room, *room.rglob("*"))
     ] + ["/" + path.name for path in ROOT.iterdir()]
     lost = []

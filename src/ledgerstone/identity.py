@@ -81,15 +81,15 @@ class Identity:
         entries = (proven.entry for proven, _ in self.reading.listings("grant", principal))
         return tuple(e for e in entries if isinstance(e, GrantEntry) and e.principal == principal)
 
-    def allowed(self, act: Act, place: Place) -> GrantEntry | Refusal:
-        """The grant that allows an act at a place, or why there is none."""
+    def allowed(self, act: Act, place: Place, at: int | None = None) -> GrantEntry | Refusal:
+        """The grant that allows an act at a place and a time (now, unless said otherwise), or why there is none."""
         return authorize(
             act,
             place,
             principal=self.principal,
             grants=self.grants,
             host_acts=self.caller.acts,
-            now=self.reading.now,
+            now=self.reading.now if at is None else at,
         )
 
     def namespace(self, namespace: str) -> NamespaceEntry | None:

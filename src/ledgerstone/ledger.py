@@ -148,6 +148,7 @@ class Ledger:
                 namespace=canonical.identifier("ns", self.entropy(10)),
                 stamp=Stamp(at=reading.now, principal=principal, origin=Origin.SYSTEM),
                 limits=LIBRARY_LIMITS,
+                store=None,
             )
             batch.add(rules.plain(GenesisEntry(scope=Scope.STORE, nonce=self.entropy(16), owner=principal)))
             batch.add(rules.plain(KeyEntry(key=signer, public=self.keyring.public[signer])))
@@ -161,7 +162,7 @@ class Ledger:
             for act, scope in LOCAL_GRANTS:
                 grant = canonical.identifier("grt", self.entropy(10))
                 batch.add(rules.plain(GrantEntry(grant=grant, principal=principal, act=act, scope=scope)))
-            batch.append(writer, self.keyring, store=None)
+            batch.append(writer, self.keyring)
 
 
 def owner_of(reading: Reading) -> str:
@@ -197,9 +198,9 @@ class Block:
             raise CorruptionError("a grant for a principal that has no name")
         return self.identity.principal
 
-    def authorize(self, act: Act, place: Place) -> GrantEntry:
-        """The grant that allows an act; DeniedError without one."""
-        grant = self.identity.allowed(act, place)
+    def authorize(self, act: Act, place: Place, where: Chain | None = None) -> GrantEntry:
+        """The grant that allows an act at the time its commit will have; DeniedError without one."""
+        grant = self.identity.allowed(act, place, self._at(where))
         if isinstance(grant, Refusal):
             raise DeniedError(Denial(act, grant, place, self.identity.principal))
         return grant
@@ -234,16 +235,17 @@ class Block:
         """One commit of the store's own chain."""
         store = self.reading.store
         stamp = Stamp(at=self._at(store), principal=principal, origin=origin, grant=grant)
-        batch = Batch(self.reading, store, namespace=store.namespace, stamp=stamp, limits=LIBRARY_LIMITS)
+        batch = Batch(self.reading, store, namespace=store.namespace, stamp=stamp, limits=LIBRARY_LIMITS, store=None)
         for one in admitted:
             batch.add(one)
-        batch.append(self.writer, self._ledger.keyring, store=None)
+        batch.append(self.writer, self._ledger.keyring)
 
     def settle(self, target: Target) -> tuple[Chain, Stamp]:
         """Authorise a write to a target, make what it needs (namespace, names of session and host), and stamp it."""
         identity, caller, place = self.identity, self.identity.caller, target.place
-        create = self.authorize(Act.CREATE, place) if place.namespace is None else None
-        grant = self.authorize(Act.WRITE, place)
+        where = None if place.namespace is None else identity.chain(place.namespace)
+        create = self.authorize(Act.CREATE, place) if where is None else None
+        grant = self.authorize(Act.WRITE, place, where)
         principal = self.principal
         session, host = identity.session_id, identity.host_id
         new: list[Admitted] = []
@@ -253,15 +255,15 @@ class Block:
         if host is None and caller.host is not None:
             host, entry = self.name(NameOf.HOST, "hst", caller.host)
             new.append(entry)
-        begin = self._namespace(target, new) if place.namespace is None else None
+        begin = self._namespace(target, new) if where is None else None
         if new:
             self.store_commit(
                 new, principal=principal, origin=caller.origin, grant=create.grant if create is not None else None
             )
-        if begin is not None and create is not None:
+        if where is None and begin is not None and create is not None:
             where = self._begin(begin, principal, create.grant)
-        else:
-            where = identity.chain(place.namespace or "")
+        if where is None:  # pragma: no cover - without a chain both were given
+            raise CorruptionError("a target without a chain")
         return where, Stamp(
             at=self._at(where),
             principal=principal,
@@ -295,6 +297,8 @@ class Block:
         """Commit 0 of a new namespace."""
         self.made = True
         stamp = Stamp(at=self._at(None), principal=principal, origin=self.identity.caller.origin, grant=grant)
-        batch = Batch(self.reading, None, namespace=made.namespace, stamp=stamp, limits=LIBRARY_LIMITS)
+        batch = Batch(
+            self.reading, None, namespace=made.namespace, stamp=stamp, limits=LIBRARY_LIMITS, store=self.point()
+        )
         batch.add(rules.plain(GenesisEntry(scope=made.scope, nonce=made.nonce, owner=made.owner)))
-        return batch.append(self.writer, self._ledger.keyring, store=self.point())
+        return batch.append(self.writer, self._ledger.keyring)

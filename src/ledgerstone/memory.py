@@ -153,7 +153,14 @@ class Memory:
             if repeated is not None:
                 return repeated
             where, stamp = block.settle(target)
-            batch = Batch(block.reading, where, namespace=where.namespace, stamp=stamp, limits=self.caller.limits)
+            batch = Batch(
+                block.reading,
+                where,
+                namespace=where.namespace,
+                stamp=stamp,
+                limits=self.caller.limits,
+                store=block.point(),
+            )
             writing = self._writing(where.namespace, stamp.origin)
             for draft in asked:
                 batch.add(rules.enter(draft, writing, batch.facts))
@@ -215,7 +222,7 @@ class Memory:
         idempotency = None
         if key is not None and batch.where is not None:
             idempotency = self._named_write(batch.where.namespace, key, verb, wire)
-        where = batch.append(block.writer, self._ledger.keyring, store=block.point(), idempotency=idempotency)
+        where = batch.append(block.writer, self._ledger.keyring, idempotency=idempotency)
         scope, reading = target.place.scope, block.reading
         records = [
             reading.record(where, scope, position)
@@ -352,7 +359,9 @@ class Memory:
             version = reading.version(where, found.position)
             if known is None or version is None:  # pragma: no cover - _find gives positions of versions
                 raise NotFoundError(f"no memory {target} here")
-            batch = Batch(reading, where, namespace=where.namespace, stamp=stamp, limits=self.caller.limits)
+            batch = Batch(
+                reading, where, namespace=where.namespace, stamp=stamp, limits=self.caller.limits, store=block.point()
+            )
             writing = self._writing(where.namespace, stamp.origin)
             text = version[2]
             if verb == "close":

@@ -18,7 +18,7 @@ from ledgerstone.core.entries import (
     Stamp,
 )
 from ledgerstone.core.facts import Known
-from ledgerstone.core.projection import NAMED, TOMBSTONE
+from ledgerstone.core.projection import NAMED, REVOCABLE, TOMBSTONE
 from ledgerstone.core.values import (
     DEFAULT_FLOOR,
     STANDING_OF_ENDING,
@@ -450,13 +450,36 @@ class SnapshotFacts:
         for number, position in self._reading.reader.digests(digest):
             if number == self._where.number:
                 return position
-        # Entries that are no records have no index of their own; revoking one is rare enough to look for it.
-        last = self._where.head.counts.entries - 1
-        if self._where.namespace == self._reading.store.namespace:
-            for position, data in self._reading.reader.entries(self._where.number, 0, last):
-                if entries.digest_of(data) == digest:
-                    return position
+        found = self._arranged(digest)
+        return None if found is None else found.position
+
+    def _arranged(self, digest: bytes) -> Proven | None:
+        """An alias, grant or the like that stands, by its digest: rare enough to be looked for one by one."""
+        for noun in REVOCABLE:
+            for row in self._reading.reader.catalog(self._where.number, noun):
+                if not row.ending:
+                    proven = self._reading.prove(self._where, row.position, row.sequence, row.ended_by, row.ending)
+                    if proven.digest == digest:
+                        return proven
         return None
+
+    @property
+    def boundary(self) -> int:
+        return self._where.head.counts.entries
+
+    def rejection(self, digest: bytes) -> bool:
+        position = self.position(digest)
+        standing = None if position is None else self._reading.reader.standing(self._where.number, position)
+        if position is None or standing is None:
+            return False
+        entry = self._reading.prove(self._where, position, *standing).entry
+        return isinstance(entry, RetractEntry) and entry.tombstone is not None
+
+    def listed(self, noun: str, value: str) -> bool:
+        return bool(self._reading.reader.lookup(self._where.number, noun, value))
+
+    def revocable(self, digest: bytes) -> bool:
+        return self._arranged(digest) is not None
 
     def version(self, position: int) -> Known | None:
         return self._reading.known(self._where, position)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ledgerstone.core import chain, entries, signing, state
+from ledgerstone.core import chain, entries, rules, signing, state
 from ledgerstone.core.entries import Content, Counts, Idempotency, RecordEntry, Stamp, StorePoint
 from ledgerstone.core.facts import Change, Slot
 from ledgerstone.core.projection import NO_COUNTS, Folded, counted, project, searchable
@@ -21,7 +21,10 @@ def word_row(position: int, content: Content) -> WordRow:
 
 
 class Batch:
-    """The next commit of a chain, or the first when ``where`` is None; ``facts`` is the past with it in."""
+    """The next commit of a chain, or the first when ``where`` is None; ``facts`` is the past with it in.
+
+    ``store`` is where the store chain stands; None for a commit of the store chain itself.
+    """
 
     __slots__ = (
         "_admitted",
@@ -32,6 +35,7 @@ class Batch:
         "_reading",
         "_stamp",
         "_stamp_digest",
+        "_store",
         "_words",
         "counts",
         "facts",
@@ -40,13 +44,23 @@ class Batch:
         "where",
     )
 
-    def __init__(self, reading: Reading, where: Chain | None, *, namespace: str, stamp: Stamp, limits: Limits) -> None:
+    def __init__(
+        self,
+        reading: Reading,
+        where: Chain | None,
+        *,
+        namespace: str,
+        stamp: Stamp,
+        limits: Limits,
+        store: StorePoint | None,
+    ) -> None:
         self.where = where
         self.first = 0 if where is None else where.head.counts.entries
         self.sequence = 0 if where is None else where.head.sequence + 1
         self.counts: Counts = NO_COUNTS if where is None else where.head.counts
         self.facts = Folded(None if where is None else reading.facts(where))
         self._reading = reading
+        self._store = store
         self._namespace = namespace
         self._stamp = stamp
         self._stamp_digest = b""
@@ -59,6 +73,8 @@ class Batch:
     def add(self, admitted: Admitted, *, text_of: Content | None = None) -> Change:
         """Take an admitted entry in; ``text_of`` is the content that a closed task goes on with."""
         position = self.first + len(self._admitted)
+        rules.check_place(admitted.entry, admitted.content, position=position, store=self._store is None)
+        rules.check_arranged(admitted.entry, self.facts)
         slot = Slot(position, self.sequence, admitted.digest)
         change = project(admitted.entry, admitted.content, slot, self.facts)
         before = self.facts.apply(change, slot)
@@ -77,10 +93,10 @@ class Batch:
         writer: Writer,
         keyring: signing.Keyring,
         *,
-        store: StorePoint | None,
         idempotency: Idempotency | None = None,
     ) -> Chain:
         """Seal the commit over the new state and append it; the chain with its new head."""
+        rules.check_commit([(one.entry, one.content) for one in self._admitted], self._limits)
         stamp_digest = entries.stamp_digest(self._stamp)
         leaves = {position: self._old_leaf(position) for position in self._ended if position < self.first}
         for position, (admitted, change) in enumerate(zip(self._admitted, self._changes, strict=True), self.first):
@@ -110,7 +126,7 @@ class Batch:
             counts=self.counts,
             state=root,
             digests=tuple(admitted.digest for admitted in self._admitted),
-            store=store,
+            store=self._store,
             idempotency=idempotency,
         )
         number = writer.append(

@@ -71,6 +71,18 @@ class Denial:
     principal: str | None
 
 
+def reaches(grant: GrantEntry, place: Place) -> bool:
+    """Whether a grant is about a place: its own namespace, or its principal's own ones of a scope.
+
+    Global and store belong to nobody, so a grant on those scopes reaches them as they are.
+    """
+    if grant.namespace is not None:
+        return grant.namespace == place.namespace
+    if grant.scope is not place.scope:
+        return False
+    return place.scope in UNOWNED if place.owner is None else place.owner == grant.principal
+
+
 def authorize(
     act: Act,
     place: Place,
@@ -91,13 +103,7 @@ def authorize(
     for grant in grants:
         if grant.principal != principal or grant.act is not act:
             continue
-        if grant.namespace is not None:
-            reaches = grant.namespace == place.namespace
-        else:
-            reaches = grant.scope is place.scope and (
-                place.owner == principal or (place.owner is None and place.scope in UNOWNED)
-            )
-        if not reaches:
+        if not reaches(grant, place):
             continue
         if grant.expires is not None and grant.expires <= now:
             expired = True

@@ -15,6 +15,7 @@ from ledgerstone.core.fields import (
     nested,
     octets,
     one_of,
+    slug,
     string,
     word,
 )
@@ -127,7 +128,7 @@ class RecordEntry(Entry):
     contests: bytes | None = field(HASH, absent=None)
     held_by: bytes | None = field(HASH, absent=None)
     promotion: bytes | None = field(HASH, absent=None)
-    overrides: tuple[str, ...] = field(array(string(64), 16), absent=())
+    overrides: tuple[str, ...] = field(array(slug(), 16), absent=())
 
 
 @_entry("close")
@@ -276,7 +277,8 @@ class TokenEntry(Entry):
 class SettingEntry(Entry):
     """On the store chain: a setting of the store or of one namespace; the newest one counts."""
 
-    setting: str = field(string(64))
+    id: str = field(identifier("set"))
+    setting: str = field(slug())
     value: int = field(integer())
     namespace: str | None = field(NAMESPACE, absent=None)
 
@@ -356,7 +358,7 @@ class WakeEntry(Entry):
 
     asked: int | None = field(TIME, absent=None)
     granted: int | None = field(TIME, absent=None)
-    reasons: tuple[str, ...] = field(array(string(64), 8), absent=())
+    reasons: tuple[str, ...] = field(array(slug(), 8), absent=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -442,7 +444,7 @@ def encode_entry(entry: Entry) -> bytes:
 def decode_entry(data: bytes) -> Entry:
     """Read an entry back; CorruptionError unless it is one, in the one form it can have."""
     value = canonical.decode(data, shaped=True)
-    noun = value.get("entry") if type(value) is dict and value.get("format") == FORMAT else None
+    noun = value.get("entry") if type(value) is dict and fields.is_format(value.get("format")) else None
     cls = _ENTRIES.get(noun) if type(noun) is str else None
     if cls is None:
         raise CorruptionError("entry: not a format 1 entry of a known sort")
@@ -480,7 +482,7 @@ def decode_header(data: bytes) -> Header:
 
 def _decode(cls: type[T], data: bytes, what: str) -> T:
     value = canonical.decode(data, shaped=True)
-    if type(value) is not dict or value.get("format") != FORMAT:
+    if type(value) is not dict or not fields.is_format(value.get("format")):
         raise CorruptionError(f"{what}: not a format 1 object")
     try:
         return fields.read_object(cls, value, beside=1)

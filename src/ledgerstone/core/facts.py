@@ -91,5 +91,18 @@ class Facts(Protocol):
     def rejected(self, tombstone: bytes) -> bytes | None:
         """The digest of the retraction that left this tombstone."""
 
+    def rejection(self, digest: bytes) -> bool:
+        """Whether an entry is a retraction that left a tombstone."""
+
+    def listed(self, noun: str, value: str) -> bool:
+        """Whether an earlier entry is found by this noun and value."""
+
+    def revocable(self, digest: bytes) -> bool:
+        """Whether an alias, grant or the like has this digest and still stands."""
+
+    @property
+    def boundary(self) -> int:
+        """The position at which the commit in the making begins: what stands before it is earlier."""
+
     def open_tasks(self) -> tuple[int, int]:
         """How many obligations stand at or above the default floor, and the bytes of their texts together."""

@@ -104,6 +104,23 @@ def string(most: int) -> Shape:
     return Shape(read, _same)
 
 
+def slug() -> Shape:
+    """A closed word of the program's own: 1 to 64 of a to z and the underscore."""
+    matches = re.compile(r"[a-z_]{1,64}\Z").match
+
+    def read(value: Any) -> str:
+        if type(value) is not str or not matches(value):
+            raise ValueError("not a word of a to z and _")
+        return value
+
+    return Shape(read, _same)
+
+
+def is_format(value: Any) -> bool:
+    """True for the one spelling of the format number."""
+    return type(value) is int and value == FORMAT
+
+
 def array(shape: Shape, most: int) -> Shape:
     """An array of 1 to ``most`` distinct values in the writer's order; the empty one is written by omission."""
 

@@ -27,12 +27,16 @@ NO_COUNTS: Final = Counts(entries=0, records=0, live=0, current=0, open=0, index
 # An entry that ends a version for these reasons takes the ground from under every summary that rests on it.
 _UNDERMINES: Final = frozenset({Ending.SUPERSEDED, Ending.RETRACTED, Ending.ERASED, Ending.STALE})
 
+# What a revoke entry may end.
+REVOCABLE: Final = frozenset({"alias", "grant", "key", "setting", "token"})
+
 # A version that was born beside the holder of its key does not hold it.
 _ASIDE: Final = frozenset({Ending.CONTESTED, Ending.HELD})
 
-# The second ways to find an entry: a namespace by what it is for, a name by the id that stands for it.
+# The second ways to find an entry: a namespace by what it is for, a name and a grant by their ids.
 SCOPED: Final = "scoped"
 NAMED: Final = "named"
+GRANTED: Final = "granted"
 TOMBSTONE: Final = "tombstone"
 
 
@@ -66,10 +70,10 @@ def project(entry: Entry, content: Content | None, slot: Slot, facts: Facts) -> 
             return Change(slot.position, ended=ended, lookups=((entry.noun, ""),))
         case GenesisEntry() if entry.scope is not Scope.STORE:
             return Change(slot.position)
-    return Change(slot.position, lookups=_lookups(entry, _name(content)), live=content is not None)
+    return Change(slot.position, lookups=lookups(entry, _name(content)), live=sealed(entry))
 
 
-def _lookups(entry: Entry, name: str) -> tuple[tuple[str, str], ...]:
+def lookups(entry: Entry, name: str) -> tuple[tuple[str, str], ...]:
     """By what an entry of the store chain is found; each has at least one, so that none can vanish unnoticed."""
     match entry:
         case NamespaceEntry():
@@ -79,11 +83,16 @@ def _lookups(entry: Entry, name: str) -> tuple[tuple[str, str], ...]:
         case AliasEntry():
             return (("alias", alias_lookup(entry.of, name)),)
         case GrantEntry():
-            return (("grant", entry.principal),)
+            return ("grant", entry.principal), (GRANTED, entry.grant)
         case SettingEntry():
             return (("setting", f"{entry.setting} {entry.namespace or ''}"),)
         case _:
             return ((entry.noun, ""),)
+
+
+def sealed(entry: Entry) -> bool:
+    """Whether an entry commits to a content, be it still there or erased."""
+    return getattr(entry, "content", None) is not None
 
 
 def _name(content: Content | None) -> str:
@@ -101,7 +110,7 @@ def _record(entry: RecordEntry, content: Content | None, slot: Slot, facts: Fact
     previous = facts.latest(entry.memory)
     ended: tuple[tuple[int, Ending], ...] = ()
     if previous is not None and previous.current:
-        ended = ((previous.position, Ending.SUPERSEDED), *undermined(previous.position, facts))
+        ended = ((previous.position, Ending.SUPERSEDED), *undermined(previous, facts))
     known = Known(
         position=slot.position,
         sequence=slot.sequence,
@@ -126,8 +135,8 @@ def _record(entry: RecordEntry, content: Content | None, slot: Slot, facts: Fact
         born=born,
         sources=tuple(source for source in sources if source is not None),
         covers=tuple(cover for cover in covers if cover is not None),
-        live=content is not None,
-        indexed=content is not None,
+        live=True,
+        indexed=True,
     )
 
 
@@ -149,7 +158,7 @@ def _settled(entry: CloseEntry | RetractEntry, target: bytes, slot: Slot, facts:
         ended_by=0 if closed else slot.sequence,
         ending=Ending.NONE if closed else ending,
     )
-    ended = ((before.position, ending), *undermined(before.position, facts, ending))
+    ended = ((before.position, ending), *undermined(before, facts, ending))
     lookups: tuple[tuple[str, str], ...] = ()
     if isinstance(entry, RetractEntry) and entry.tombstone is not None:
         lookups = ((TOMBSTONE, entry.tombstone.hex()),)
@@ -159,7 +168,7 @@ def _settled(entry: CloseEntry | RetractEntry, target: bytes, slot: Slot, facts:
         ended=ended,
         born=known.ending,
         lookups=lookups,
-        live=entry.content is not None,
+        live=sealed(entry),
         indexed=closed,
     )
 
@@ -176,9 +185,14 @@ class Folded:
         "_digests",
         "_holders",
         "_latest",
+        "_listed",
+        "_rejections",
         "_resting",
+        "_revocable",
+        "_revoked",
         "_tombstones",
         "_versions",
+        "boundary",
         "known",
         "open",
     )
@@ -191,6 +205,11 @@ class Folded:
         self._latest: dict[str, int] = {}
         self._resting: dict[int, list[int]] = {}
         self._tombstones: dict[bytes, bytes] = {}
+        self._rejections: set[bytes] = set()
+        self._listed: set[tuple[str, str]] = set()
+        self._revocable: dict[int, bytes] = {}
+        self._revoked: set[int] = set()
+        self.boundary = 0 if base is None else base.boundary
         self._versions: dict[tuple[str, int], int] = {}
         self.known: dict[int, Known] = {}
         self.open = base.open_tasks() if base is not None else (0, 0)
@@ -200,14 +219,20 @@ class Folded:
         self._digests[slot.digest] = change.position
         before = []
         for position, ending in change.ended:
+            self._revocable.pop(position, None)
+            self._revoked.add(position)
             known = self.version(position)
             if known is not None:
                 before.append(known)
                 self.known[position] = known._replace(ended_by=slot.sequence, ending=ending)
                 self._oblige(known, -1)
         for noun, value in change.lookups:
+            self._listed.add((noun, value))
             if noun == TOMBSTONE:
                 self._tombstones.setdefault(bytes.fromhex(value), slot.digest)
+                self._rejections.add(slot.digest)
+            elif noun in REVOCABLE:
+                self._revocable[change.position] = slot.digest
         added = change.added
         if added is not None:
             self.known[change.position] = added
@@ -270,16 +295,31 @@ class Folded:
         digest = self._base.rejected(tombstone) if self._base is not None else None
         return self._tombstones.get(tombstone) if digest is None else digest
 
+    def rejection(self, digest: bytes) -> bool:
+        return digest in self._rejections or (self._base is not None and self._base.rejection(digest))
+
+    def listed(self, noun: str, value: str) -> bool:
+        return (noun, value) in self._listed or (self._base is not None and self._base.listed(noun, value))
+
+    def revocable(self, digest: bytes) -> bool:
+        position = self.position(digest)
+        if position is None or position in self._revoked:
+            return False
+        return position in self._revocable or (self._base is not None and self._base.revocable(digest))
+
     def open_tasks(self) -> tuple[int, int]:
         return self.open
 
 
-def undermined(position: int, facts: Facts, ending: Ending = Ending.SUPERSEDED) -> tuple[tuple[int, Ending], ...]:
-    """The summaries that go stale, however far above, when the version at a position ends."""
+def undermined(known: Known, facts: Facts, ending: Ending = Ending.SUPERSEDED) -> tuple[tuple[int, Ending], ...]:
+    """The summaries that go stale, however far above, when a version ends.
+
+    Those that rest on the version whose text it carries on rest on it as well.
+    """
     if ending not in _UNDERMINES:
         return ()
     stale: dict[int, Ending] = {}
-    below = [position]
+    below = [known.position, *([known.body] if known.body != known.position else [])]
     while below:
         for summary in facts.resting_on(below.pop()):
             if summary.position not in stale:

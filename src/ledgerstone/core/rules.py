@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, NoReturn
 
 from ledgerstone.core import canonical
@@ -13,8 +13,13 @@ from ledgerstone.core.entries import (
     CloseEntry,
     Content,
     Entry,
+    GenesisEntry,
+    GrantEntry,
+    KeyEntry,
+    NameEntry,
     RecordEntry,
     RetractEntry,
+    RevokeEntry,
     Sealed,
     Stamp,
     digest_of,
@@ -22,8 +27,9 @@ from ledgerstone.core.entries import (
     seal_content,
 )
 from ledgerstone.core.facts import Facts, Known
-from ledgerstone.core.projection import undermined
-from ledgerstone.core.recall import ENVELOPE_BYTES
+from ledgerstone.core.fields import write_object
+from ledgerstone.core.projection import GRANTED, NAMED, lookups, undermined
+from ledgerstone.core.signing import key_id
 from ledgerstone.core.values import (
     DEFAULT_FLOOR,
     MAX_COVERS,
@@ -37,11 +43,11 @@ from ledgerstone.core.values import (
     MAX_TAG_BYTES,
     MAX_TAGS,
     MAX_TEXT_BYTES,
-    Budget,
     Draft,
     Ending,
     Kind,
     Limits,
+    NameOf,
     Origin,
     Status,
 )
@@ -49,9 +55,9 @@ from ledgerstone.errors import ConflictError, NotFoundError, RuleError
 
 # What one open task costs of a context beside its text: address, longest key, fields and punctuation, rounded up.
 TASK_OVERHEAD_BYTES: Final = 320
-DEFAULT_BUDGET: Final = Budget()
-# What the default budget has for open tasks: the envelope around them takes its part.
-TASK_BYTES: Final = DEFAULT_BUDGET.bytes - ENVELOPE_BYTES
+# What rules 1 lets open tasks take together: what a default recall has for them. Frozen with the rules.
+MAX_OPEN_TASKS: Final = 16
+MAX_OPEN_TASK_BYTES: Final = 7968
 
 
 class Admitted(NamedTuple):
@@ -91,9 +97,7 @@ def check_drafts(drafts: tuple[Draft, ...], limits: Limits) -> None:
     """One commit: 1 to ``limits.drafts`` drafts whose keys differ."""
     if not 1 <= len(drafts) <= limits.drafts:
         refuse("drafts", f"1 to {limits.drafts} a commit, not {len(drafts)}")
-    keys = [draft.key for draft in drafts if draft.key is not None]
-    if len(set(keys)) != len(keys):
-        refuse("key", "each key once a commit", hint="nothing was written; decide which of the two stands")
+    _check_keys([draft.key for draft in drafts if draft.key is not None])
 
 
 def check_text(draft: Draft, limits: Limits) -> None:
@@ -253,8 +257,8 @@ def check_record(
     entry: RecordEntry, content: Content | None, stamp_origin: Origin, limits: Limits, facts: Facts
 ) -> None:
     """Judge a record entry against its past; RuleError names the rule. ``content`` is None once it was erased."""
-    sources = [_at(digest, facts, "sources") for digest in entry.sources]
-    covers = [_at(digest, facts, "covers") for digest in entry.covers]
+    sources = [_earlier(digest, facts, "sources") for digest in entry.sources]
+    covers = [_earlier(digest, facts, "covers") for digest in entry.covers]
     _check_limits(entry, limits)
     _check_trust(entry, stamp_origin, sources)
     _check_identity(entry, content, facts)
@@ -274,6 +278,13 @@ def _at(digest: bytes, facts: Facts, name: str) -> Known:
     known = facts.version(position) if position is not None else None
     if known is None:
         refuse(name, "names no earlier record of this namespace")
+    return known
+
+
+def _earlier(digest: bytes, facts: Facts, name: str) -> Known:
+    known = _at(digest, facts, name)
+    if known.position >= facts.boundary:
+        refuse(name, f"{canonical.address(known.memory, known.version)} is of this very commit")
     return known
 
 
@@ -310,17 +321,19 @@ def _check_identity(entry: RecordEntry, content: Content | None, facts: Facts) -
             refuse("contests", "only a new memory contests, and only a current record of higher trust")
     if entry.held_by is not None and previous is not None:
         refuse("held_by", "a held value is a memory of its own")
-    if entry.held_by is not None and facts.position(entry.held_by) is None:
-        refuse("held_by", "names no earlier entry of this namespace")
-    key = content.key if content is not None else None
+    if entry.held_by is not None and not facts.rejection(entry.held_by):
+        refuse("held_by", "names no earlier rejection of this namespace")
+    if content is None:
+        return
+    key = content.key
+    if previous is not None and previous.key is not None and previous.key != key:
+        refuse("key", f"a memory keeps its key {previous.key!r}")
     if key is None:
         return
     holder = facts.holder(key)
     aside = entry.contests is not None or entry.held_by is not None
     if holder is not None and holder.memory != entry.memory and not aside:
         refuse("key", f"{key!r} is held by {canonical.address(holder.memory, holder.version)}")
-    if previous is not None and previous.key is not None and previous.key != key:
-        refuse("key", f"a memory keeps its key {previous.key!r}")
 
 
 def _check_status(entry: RecordEntry, facts: Facts) -> None:
@@ -331,10 +344,10 @@ def _check_status(entry: RecordEntry, facts: Facts) -> None:
     if entry.status is Status.OPEN and entry.trust >= DEFAULT_FLOOR:
         count, size = facts.open_tasks()
         need = size + entry.content.text_bytes + (count + 1) * TASK_OVERHEAD_BYTES
-        if count + 1 > DEFAULT_BUDGET.items or need > TASK_BYTES:
+        if count + 1 > MAX_OPEN_TASKS or need > MAX_OPEN_TASK_BYTES:
             refuse(
                 "open_tasks",
-                f"{DEFAULT_BUDGET.items} open tasks and {TASK_BYTES} bytes in all; "
+                f"{MAX_OPEN_TASKS} open tasks and {MAX_OPEN_TASK_BYTES} bytes in all; "
                 f"this one would make it {count + 1} and {need}",
                 hint="close or retract a task first, or write this one shorter",
             )
@@ -368,7 +381,7 @@ def _check_ground(entry: RecordEntry, sources: list[Known], facts: Facts) -> Non
     previous = facts.latest(entry.memory)
     ending: set[int] = set()
     if previous is not None and previous.current:
-        ending = {previous.position, *(position for position, _ in undermined(previous.position, facts))}
+        ending = {previous.position, *(position for position, _ in undermined(previous, facts))}
     for known in sources:
         if not known.current:
             refuse("summary", f"{canonical.address(known.memory, known.version)} is no longer current")
@@ -436,15 +449,89 @@ def _with_reason(make: Callable[[Sealed | None], Entry], reason: str | None, wri
 
 def judge(entry: Entry, content: Content | None, stamp: Stamp, limits: Limits, facts: Facts) -> None:
     """Judge any entry of a namespace as it was judged on the way in; RuleError names what is wrong."""
-    if isinstance(entry, RecordEntry):
-        check_record(entry, content, stamp.origin, limits, facts)
-    elif isinstance(entry, CloseEntry | RetractEntry):
-        closing = isinstance(entry, CloseEntry)
-        target = _at(entry.closes if isinstance(entry, CloseEntry) else entry.retracts, facts, entry.noun)
-        if (entry.memory, entry.version) != (target.memory, target.version + 1):
-            refuse(entry.noun, "is not the next version of what it ends")
-        if entry.origin is not stamp.origin:
-            refuse("origin", f"{entry.origin.value} is not the caller's {stamp.origin.value}")
-        if entry.trust != target.trust:
-            refuse("trust", f"stays {target.trust.word}, as the text it refers to")
-        settle(target, entry.origin, closing=closing)
+    match entry:
+        case RecordEntry():
+            check_record(entry, content, stamp.origin, limits, facts)
+        case CloseEntry() | RetractEntry():
+            _check_settled(entry, stamp, facts)
+        case _:
+            check_arranged(entry, facts)
+
+
+def _check_settled(entry: CloseEntry | RetractEntry, stamp: Stamp, facts: Facts) -> None:
+    closing = isinstance(entry, CloseEntry)
+    target = _at(entry.closes if isinstance(entry, CloseEntry) else entry.retracts, facts, entry.noun)
+    if (entry.memory, entry.version) != (target.memory, target.version + 1):
+        refuse(entry.noun, "is not the next version of what it ends")
+    if entry.origin is not stamp.origin:
+        refuse("origin", f"{entry.origin.value} is not the caller's {stamp.origin.value}")
+    if entry.trust != target.trust:
+        refuse("trust", f"stays {target.trust.word}, as the text it refers to")
+    settle(target, entry.origin, closing=closing)
+
+
+# What stands in which chain under rules 1; the kinds in neither are reserved for later rules.
+_OF_NAMESPACES: Final = frozenset({"genesis", "record", "close", "retract"})
+_OF_THE_STORE: Final = frozenset({"genesis", "key", "name", "namespace", "alias", "grant", "revoke", "refusal"})
+# The fields that a content may have, by the noun that commits to it; all others hold a name.
+_TEXT_FIELDS: Final = frozenset({"text"})
+_CONTENT_FIELDS: Final = {
+    "record": _TEXT_FIELDS
+    | {"key", "source", "title", "place", "tags", "due", "valid_from", "valid_until", "triggers"},
+    "close": frozenset({"reason"}),
+    "retract": frozenset({"reason"}),
+}
+_NAME_PREFIX: Final = {NameOf.PRINCIPAL: "prn_", NameOf.SESSION: "ses_", NameOf.HOST: "hst_"}
+
+
+def check_place(entry: Entry, content: Content | None, *, position: int, store: bool) -> None:
+    """An entry stands in a chain of its kind, begins it if and only if it is a genesis, and says what it may."""
+    if entry.noun not in (_OF_THE_STORE if store else _OF_NAMESPACES):
+        refuse(entry.noun, f"has no place in the chain of a {'store' if store else 'namespace'} under rules 1")
+    if isinstance(entry, GenesisEntry) != (position == 0):
+        refuse("genesis", "is the first entry of a chain, and only the first")
+    if content is None:
+        return
+    allowed = _CONTENT_FIELDS.get(entry.noun, frozenset({"name"}))
+    needed = _TEXT_FIELDS if entry.noun == "record" else allowed
+    said = {name for name, value in write_object(content).items() if value is not None}
+    if not needed <= said <= allowed:
+        refuse("content", f"of a {entry.noun} entry says {', '.join(sorted(said)) or 'nothing'}")
+
+
+def check_arranged(entry: Entry, facts: Facts) -> None:
+    """What a store chain arranges is of one piece, has an id of its own, and ends only what stands."""
+    match entry:
+        case GrantEntry():
+            if (entry.scope is None) == (entry.namespace is None):
+                refuse("grant", "is for a scope or for a namespace, one of the two")
+        case KeyEntry():
+            if entry.key != key_id(entry.public):
+                refuse("key_entry", "has an id that is not its public key's")
+        case NameEntry():
+            if not entry.id.startswith(_NAME_PREFIX[entry.of]):
+                refuse("name", f"of a {entry.of.value} has the id {entry.id}")
+        case RevokeEntry():
+            if not facts.revocable(entry.revokes):
+                refuse("revoke", "names nothing that stands and can be revoked")
+        case _:
+            pass
+    for noun, value in lookups(entry, ""):
+        if noun in _UNIQUE and facts.listed(noun, value):
+            refuse(entry.noun, f"{value} is taken")
+
+
+_UNIQUE: Final = frozenset({"namespace", NAMED, GRANTED})
+
+
+def check_commit(drawn: Sequence[tuple[Entry, Content | None]], limits: Limits) -> None:
+    """What no single entry shows: how many records a commit has, and that none of them share a key."""
+    records = [content for entry, content in drawn if isinstance(entry, RecordEntry)]
+    if len(records) > limits.drafts:
+        refuse("drafts", f"1 to {limits.drafts} a commit, not {len(records)}")
+    _check_keys([content.key for content in records if content is not None and content.key is not None])
+
+
+def _check_keys(keys: list[str]) -> None:
+    if len(set(keys)) != len(keys):
+        refuse("key", "each key once a commit", hint="nothing was written; decide which of the two stands")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ledgerstone.core import canonical, chain, entries, merkle, rules, signing, state
-from ledgerstone.core.authority import UNOWNED
+from ledgerstone.core.authority import Place, reaches
 from ledgerstone.core.chain import Head
 from ledgerstone.core.entries import (
     Content,
@@ -59,12 +59,14 @@ class Authorities:
             self.made[entry.namespace] = Made(entry, sequence)
         elif revoked is not None and revoked in digests:
             granted = self.grants[digests[revoked]]
-            self.grants[digests[revoked]] = granted._replace(until=sequence)
+            if granted.until is None:
+                self.grants[digests[revoked]] = granted._replace(until=sequence)
 
 
 class Replayed(NamedTuple):
     """One entry as replay saw it."""
 
+    entry: Entry
     change: Change
     content: Content | None
 
@@ -130,12 +132,16 @@ class Replay:
         self._judge_stamp(header)
         if tuple(map(entries.digest_of, bodies)) != header.entries:
             self.find("entries", expected, "the entries are not those that the header lists")
+        self.folded.boundary = self.size
         replayed = []
+        drawn: list[tuple[Entry, Content | None]] = []
         self._stamps += entries.stamp_digest(header.stamp)
         for body in bodies:
             found = self._entry(body, header, contents)
             if found is not None:
                 replayed.append(found)
+                drawn.append((found.entry, found.content))
+        self._try(header, lambda: rules.check_commit(drawn, header.limits))
         if header.counts != self.counts:
             self.find("counts", expected, f"the header counts {header.counts}, replay {self.counts}")
             self.counts = header.counts
@@ -165,12 +171,10 @@ class Replay:
             self.find("entry", sequence, f"entry {position}: {error.message}")
             return None
         content = self._content(entry, position, sequence, contents)
-        try:
-            rules.judge(entry, content, header.stamp, header.limits, self.folded)
-        except RuleError as error:
-            self.find("rule", sequence, f"entry {position} breaks the rule {error.message}")
+        self._try(header, lambda: rules.check_place(entry, content, position=position, store=self.store), position)
+        self._try(header, lambda: rules.judge(entry, content, header.stamp, header.limits, self.folded), position)
         if isinstance(entry, GenesisEntry):
-            self._judge_genesis(entry, header, position)
+            self._judge_genesis(entry, header)
         slot = Slot(position, sequence, digest)
         change = project(entry, content, slot, self.folded)
         before = self.folded.apply(change, slot)
@@ -184,7 +188,15 @@ class Replay:
                 self._grants[digest] = entry.grant
             revoked = entry.revokes if isinstance(entry, RevokeEntry) else None
             self.authorities.take(entry, sequence, revoked, self._grants)
-        return Replayed(change, content)
+        return Replayed(entry, change, content)
+
+    def _try(self, header: Header, check: Callable[[], None], position: int | None = None) -> None:
+        """Ask a rule, and make its refusal a finding."""
+        try:
+            check()
+        except RuleError as error:
+            what = "it" if position is None else f"entry {position}"
+            self.find("rule", header.sequence, f"{what} breaks the rule {error.message}")
 
     def _content(
         self, entry: Entry, position: int, sequence: int, contents: Mapping[int, tuple[bytes, bytes]]
@@ -212,9 +224,7 @@ class Replay:
             self.find("content", sequence, f"the sizes of entry {position} are not those of its content")
         return content
 
-    def _judge_genesis(self, entry: GenesisEntry, header: Header, position: int) -> None:
-        if position != 0:
-            self.find("genesis", header.sequence, "a namespace begins once")
+    def _judge_genesis(self, entry: GenesisEntry, header: Header) -> None:
         made = self.authorities.made.get(self.namespace)
         if self.store:
             if entry.scope is not Scope.STORE:
@@ -231,6 +241,8 @@ class Replay:
     def _judge_stamp(self, header: Header) -> None:
         """A namespace's commit names a grant that stood at its point of the store chain and allows it."""
         if self.store:
+            if header.store is not None:
+                self.find("store", header.sequence, "names itself")
             return
         point, stamp = header.store, header.stamp
         if point is None or not (
@@ -248,15 +260,11 @@ class Replay:
             return
         grant = granted.entry
         act = Act.CREATE if header.sequence == 0 else Act.WRITE
-        reaches = (
-            grant.namespace == self.namespace
-            if grant.namespace is not None
-            else grant.scope is made.entry.scope
-            and (made.entry.owner == grant.principal or made.entry.scope in UNOWNED)
-        )
+        place = Place(self.namespace, made.entry.scope, made.entry.owner)
         stands = granted.since <= point.sequence and (granted.until is None or granted.until > point.sequence)
         unexpired = grant.expires is None or grant.expires > stamp.at
-        if grant.principal != stamp.principal or grant.act is not act or not (reaches and stands and unexpired):
+        allowed = (grant.principal, grant.act) == (stamp.principal, act) and reaches(grant, place)
+        if not (allowed and stands and unexpired and made.since <= point.sequence):
             self.find("grant", header.sequence, f"grant {grant.grant} did not allow this commit")
 
     def leaves(self) -> Iterator[bytes]:

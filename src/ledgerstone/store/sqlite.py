@@ -300,7 +300,7 @@ class SqliteReader:
 
     def catalog_size(self, number: int) -> int:
         """How many entries the catalog lists; the second ways to find one do not count."""
-        sql = "SELECT count(*) FROM catalog WHERE number = ? AND noun NOT IN ('scoped', 'named')"
+        sql = "SELECT count(*) FROM catalog WHERE number = ? AND noun NOT IN ('scoped', 'named', 'granted')"
         size: int = self._one(sql, number)
         return size
 
