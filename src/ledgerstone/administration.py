@@ -34,6 +34,7 @@ def _store_place(reading: Reading) -> Place:
 def _administer(ledger: Ledger, caller: Caller, make: Callable[[Block], list[Admitted]]) -> None:
     """One commit of the store chain by somebody who may administer."""
     with ledger.writes(caller) as block:
+        block.reading.catalogued()
         grant = block.authorize(Act.ADMIN, _store_place(block.reading))
         block.store_commit(make(block), principal=block.principal, origin=caller.origin, grant=grant.grant)
 
@@ -109,16 +110,19 @@ def detach(ledger: Ledger, caller: Caller, namespace: str, value: str) -> None:
 
 
 def _standing(reading: Reading, noun: str) -> Iterator[Listing]:
-    """All entries of the store chain under a noun that nothing ended."""
+    """All entries of the store chain under a noun that nothing ended, each once."""
+    seen: set[int] = set()
     for row in reading.reader.catalog(reading.store.number, noun):
         listing = reading.listed(row)
-        if listing.proven.ending is Ending.NONE:
+        if listing.proven.ending is Ending.NONE and row.position not in seen:
+            seen.add(row.position)
             yield listing
 
 
 def namespaces(ledger: Ledger, caller: Caller) -> tuple[dict[str, Any], ...]:
     """Every namespace the caller may read or write, with its scope, name, aliases, head and totals."""
     with ledger.reads(caller) as (reading, identity):
+        reading.catalogued()
         aliases: dict[str, list[str]] = {}
         for proven, name in _standing(reading, "alias"):
             if isinstance(proven.entry, AliasEntry) and name is not None:

@@ -243,7 +243,11 @@ class Block:
     def settle(self, target: Target) -> tuple[Chain, Stamp]:
         """Authorise a write to a target, make what it needs (namespace, names of session and host), and stamp it."""
         identity, caller, place = self.identity, self.identity.caller, target.place
+        # What is written next is signed: it must not rest on rows that somebody took away.
+        self.reading.catalogued()
         where = None if place.namespace is None else identity.chain(place.namespace)
+        if where is not None:
+            self.reading.counted(where)
         create = self.authorize(Act.CREATE, place) if where is None else None
         grant = self.authorize(Act.WRITE, place, where)
         principal = self.principal
@@ -276,8 +280,6 @@ class Block:
 
     def _namespace(self, target: Target, new: list[Admitted]) -> NamespaceEntry:
         """Add the entries of a new namespace and of what suggests it."""
-        # "Not there yet" must be certain before something is made in its place.
-        self.reading.catalogued()
         place = target.place
         namespace = canonical.identifier("ns", self._ledger.entropy(10))
         nonce = self._ledger.entropy(16)

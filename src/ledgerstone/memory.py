@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
 
-from ledgerstone import administration, auditing, recalling, verifying
+from ledgerstone import administration, auditing, listing, recalling, verifying
 from ledgerstone.core import canonical, entries, rules
 from ledgerstone.core.authority import Caller, Place
 from ledgerstone.core.entries import GrantEntry, Header, Idempotency
@@ -35,7 +35,6 @@ from ledgerstone.core.values import (
     Scope,
     Standing,
     Status,
-    Trust,
 )
 from ledgerstone.errors import ConflictError, CorruptionError, NotFoundError, StoreError, UsageError
 from ledgerstone.identity import Identity, Target, parse_target
@@ -46,7 +45,6 @@ from ledgerstone.writing import Batch
 
 DEFAULT: Final = Budget()
 MAX_EVENTS: Final = 1000
-MAX_TASKS_LISTED: Final = 1 << 20
 
 
 def _now() -> int:
@@ -397,42 +395,10 @@ class Memory:
         ``what``: tasks (open ones), recent (what stands) or all (every version, with its standing). ``cursor``
         continues a page. At most 100 a page.
         """
-        if what not in {"tasks", "recent", "all"}:
-            raise UsageError(f"list: tasks, recent or all, not {what!r}")
         if not 1 <= limit <= MAX_LIST:
             raise UsageError(f"limit: 1 to {MAX_LIST}, not {limit}")
         with self._ledger.reads(self.caller) as (reading, identity):
-            visible, _ = identity.visible()
-            for where, _ in visible:
-                reading.counted(where)
-            start, before = _parse_cursor(cursor, visible)
-            found: list[Record] = []
-            last = 0
-            for index, (where, place) in enumerate(visible[start:], start):
-                bound = before if index == start else None
-                while True:
-                    rows = self._rows(reading, where, what, bound, limit)
-                    for position in rows:
-                        record = reading.record(where, place.scope, position)
-                        bound = position
-                        if what != "all" and not self._listable(record):
-                            continue
-                        if len(found) == limit:
-                            return Page(tuple(found), f"{where.namespace}:{last}")
-                        found.append(record)
-                        last = position
-                    if len(rows) < limit + 1:
-                        break
-            return Page(tuple(found), None)
-
-    def _rows(self, reading: Reading, where: Chain, what: str, before: int | None, limit: int) -> list[int]:
-        if what != "tasks":
-            return reading.reader.recent(where.number, before=before, limit=limit + 1, every=what == "all")
-        rows = reading.reader.tasks(where.number, Trust.UNKNOWN.value, MAX_TASKS_LISTED)
-        return [row for row in reversed(rows) if before is None or row < before][: limit + 1]
-
-    def _listable(self, record: Record) -> bool:
-        return record.standing in recalling.RECALLED and record.trust >= self.caller.floor
+            return listing.page(reading, identity, what, cursor=cursor, limit=limit)
 
     def audit(self, *, target: str | None = None, limit: int = 50, before: int | None = None) -> tuple[Event, ...]:
         """The newest events of what this caller may read, and its own refusals, newest first.
@@ -578,13 +544,3 @@ def _fingerprint_of(draft: Draft) -> dict[str, Any]:
         "triggers": list(draft.triggers),
         "external": draft.external,
     }
-
-
-def _parse_cursor(cursor: str | None, visible: list[tuple[Chain, Place]]) -> tuple[int, int | None]:
-    if cursor is None:
-        return 0, None
-    namespace, _, position = cursor.partition(":")
-    for index, (where, _) in enumerate(visible):
-        if where.namespace == namespace and position.isascii() and position.isdigit():
-            return index, int(position)
-    raise UsageError("cursor: not one that a list gave", hint="leave it out to start again")

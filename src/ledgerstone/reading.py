@@ -18,7 +18,7 @@ from ledgerstone.core.entries import (
     Stamp,
 )
 from ledgerstone.core.facts import Known
-from ledgerstone.core.projection import NAMED, REVOCABLE, TOMBSTONE
+from ledgerstone.core.projection import GRANTED, NAMED, REVOCABLE, SCOPED, TOMBSTONE
 from ledgerstone.core.values import (
     DEFAULT_FLOOR,
     STANDING_OF_ENDING,
@@ -276,14 +276,19 @@ class Reading:
     def catalogued(self) -> None:
         """Compare the catalog of the store chain with its head: every entry is listed, or nothing is absent."""
         head = self.store.head
-        if self._heads.catalogued != head.id:
-            found = self.reader.catalog_size(self.store.number)
-            if found != head.counts.entries:
-                raise CorruptionError(
-                    f"the catalog lists {found} entries where the store's head signs for {head.counts.entries}",
-                    hint="run: ledgerstone verify, then ledgerstone rebuild",
-                )
-            self._heads.catalogued = head.id
+        if self._heads.catalogued == head.id:
+            return
+        sizes = self.reader.catalog_sizes(self.store.number)
+        second = {SCOPED: "namespace", NAMED: "name", GRANTED: "grant"}
+        listed = sum(count for noun, count in sizes.items() if noun not in second)
+        if listed != head.counts.entries or any(
+            sizes.get(way, 0) != sizes.get(noun, 0) for way, noun in second.items()
+        ):
+            raise CorruptionError(
+                f"the catalog does not list the {head.counts.entries} entries that the store's head signs for",
+                hint="run: ledgerstone verify, then ledgerstone rebuild",
+            )
+        self._heads.catalogued = head.id
 
     def content(self, where: Chain, proven: Proven) -> Content | None:
         """The content of an entry, checked against its commitment; None when there is none or it was erased."""

@@ -81,6 +81,8 @@ def seal(
     frontier = () if before is None else before.grown
     if keyring.signer is None:
         raise ValueError("a keyring without a signer seals nothing")
+    if len(set(digests)) != len(digests):
+        raise ValueError("a commit holds each entry once")
     header = Header(
         namespace=namespace,
         sequence=sequence,

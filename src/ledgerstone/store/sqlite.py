@@ -298,11 +298,10 @@ class SqliteReader:
         for row in self._connection.execute(sql, bound):
             yield _listed(*row)
 
-    def catalog_size(self, number: int) -> int:
-        """How many entries the catalog lists; the second ways to find one do not count."""
-        sql = "SELECT count(*) FROM catalog WHERE number = ? AND noun NOT IN ('scoped', 'named', 'granted')"
-        size: int = self._one(sql, number)
-        return size
+    def catalog_sizes(self, number: int) -> dict[str, int]:
+        """How many entries the catalog lists under each noun."""
+        sql = "SELECT noun, count(*) FROM catalog WHERE number = ? GROUP BY noun"
+        return dict(self._connection.execute(sql, (number,)))
 
     def idempotent(self, number: int, key: bytes) -> int | None:
         sequence: int | None = self._one("SELECT sequence FROM idempotency WHERE key = ? AND number = ?", key, number)

@@ -1,0 +1,68 @@
+"""A page of records: open tasks, what stands, or every version, each proven as it is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from ledgerstone.core import recall
+from ledgerstone.core.values import DEFAULT_FLOOR, Page, Record, Trust
+from ledgerstone.errors import CorruptionError, UsageError
+from ledgerstone.identity import Identity
+from ledgerstone.reading import Chain, Reading
+from ledgerstone.recalling import RECALLED, Visible
+
+BLOCK: Final = 64
+MOST_TASKS: Final = 1 << 20
+
+
+def page(reading: Reading, identity: Identity, what: str, *, cursor: str | None, limit: int) -> Page:
+    """See ``Memory.list_records``."""
+    if what not in {"tasks", "recent", "all"}:
+        raise UsageError(f"list: tasks, recent or all, not {what!r}")
+    visible, _ = identity.visible()
+    for where, _ in visible:
+        reading.counted(where)
+    start, before = _parse(cursor, visible)
+    found: list[Record] = []
+    last = ""
+    for order, (where, place) in enumerate(visible[start:], start):
+        for position in _positions(reading, where, what, before if order == start else None):
+            record = reading.record(where, place.scope, position)
+            if what == "tasks" and not recall.is_open(record):
+                raise CorruptionError(f"{where.namespace}: {record.address} is not the open task its row says")
+            shown = record.standing in RECALLED and record.trust >= identity.caller.floor
+            if what != "all" and not shown:
+                continue
+            if len(found) == limit:
+                return Page(tuple(found), last)
+            found.append(record)
+            last = f"{where.namespace}:{position}"
+    return Page(tuple(found), None)
+
+
+def _positions(reading: Reading, where: Chain, what: str, before: int | None) -> Iterator[int]:
+    """Positions to look at, newest first, below a position."""
+    if what == "tasks":
+        tasks = reading.reader.tasks(where.number, Trust.UNKNOWN.value, MOST_TASKS)
+        obligations = reading.reader.tasks(where.number, DEFAULT_FLOOR.value, MOST_TASKS)
+        if len(obligations) != where.head.counts.open:
+            raise CorruptionError(
+                f"{where.namespace}: {len(obligations)} open tasks where the head signs for {where.head.counts.open}"
+            )
+        yield from (task for task in reversed(tasks) if before is None or task < before)
+        return
+    while rows := reading.reader.recent(where.number, before=before, limit=BLOCK, every=what == "all"):
+        yield from rows
+        before = rows[-1]
+
+
+def _parse(cursor: str | None, visible: Visible) -> tuple[int, int | None]:
+    """Where a page goes on: which of the visible namespaces, and below which position."""
+    if cursor is None:
+        return 0, None
+    namespace, _, position = cursor.partition(":")
+    for order, (where, _) in enumerate(visible):
+        if where.namespace == namespace and position.isascii() and position.isdigit():
+            return order, int(position)
+    raise UsageError("cursor: not one that a list gave", hint="leave it out to start again")
