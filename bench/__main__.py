@@ -13,7 +13,7 @@ from typing import Final
 
 import apsw
 
-from bench import proving, reading, writing
+from bench import proving, reading, starting, writing
 from bench.figures import FULL, QUICK, Figure, Scale
 
 Benchmark = Callable[[Scale, Path], Iterator[Figure]]
@@ -25,6 +25,7 @@ BENCHMARKS: Final[dict[str, Benchmark]] = {
     "opening": reading.opening,
     "verify": proving.verify,
     "bulk": proving.bulk,
+    "starting": starting.starting,
 }
 RESULTS: Final = Path(__file__).with_name("RESULTS.md")
 INTRODUCTION: Final = """\

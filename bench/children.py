@@ -6,7 +6,7 @@ import json
 import resource
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import process_time
 
@@ -14,6 +14,10 @@ from bench.workload import filled, opened, queries
 
 ROOT = Path(__file__).parent.parent
 IMPORT = 256
+GREETING = (
+    b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},'
+    b'"clientInfo":{"name":"bench","version":"1"}}}\n'
+)
 
 
 def peak(verb: str, path: Path, size: int) -> tuple[float, float]:
@@ -23,10 +27,26 @@ def peak(verb: str, path: Path, size: int) -> tuple[float, float]:
     return seconds, resident
 
 
-def run(command: Sequence[str], **how: object) -> float:
+def spent(command: Sequence[str], *, cwd: Path, environ: Mapping[str, str]) -> float:
     """The CPU seconds of a program from start to end."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, **how)  # type: ignore[call-overload]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=cwd, env=environ)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return (after.ru_utime + after.ru_stime) - (before.ru_utime + before.ru_stime)
+
+
+def talk(command: Sequence[str], *, cwd: Path, environ: Mapping[str, str]) -> float:
+    """The CPU seconds of an MCP server that is greeted, answers, and is let go."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=cwd, env=environ
+    ) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        server.stdin.write(GREETING)
+        server.stdin.flush()
+        assert b"serverInfo" in server.stdout.readline()
+        server.stdin.close()
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return (after.ru_utime + after.ru_stime) - (before.ru_utime + before.ru_stime)
 
