@@ -525,11 +525,13 @@ _UNIQUE: Final = frozenset({"namespace", NAMED, GRANTED})
 
 
 def check_commit(drawn: Sequence[tuple[Entry, Content | None]], limits: Limits) -> None:
-    """What no single entry shows: how many records a commit has, and that none of them share a key."""
-    records = [content for entry, content in drawn if isinstance(entry, RecordEntry)]
+    """What no single entry shows: how many records a commit has, and that no two share a memory or a key."""
+    records = [(entry, content) for entry, content in drawn if isinstance(entry, RecordEntry)]
     if len(records) > limits.drafts:
         refuse("drafts", f"1 to {limits.drafts} a commit, not {len(records)}")
-    _check_keys([content.key for content in records if content is not None and content.key is not None])
+    _check_keys([content.key for _, content in records if content is not None and content.key is not None])
+    if len({entry.memory for entry, _ in records}) != len(records):
+        refuse("replaces", "each memory once a commit", hint="nothing was written; decide which of the two stands")
 
 
 def _check_keys(keys: list[str]) -> None:
