@@ -77,6 +77,22 @@ def test_a_key_stands_once_in_a_commit(scratch: Scratch) -> None:
     assert [answer.record.key for answer in kept] == ["tree", "shrub"]
 
 
+def test_a_memory_has_one_version_a_commit(ada: Memory) -> None:
+    """What one draft writes by its key another of the same commit does not replace."""
+    old = ada.remember(Draft(text="Oak.", key="tree")).record
+
+    with pytest.raises(RuleError, match="key: each key once a commit"):
+        ada.remember_many([Draft(text="Elm.", key="tree"), Draft(text="Ash.", replaces=old.memory)])
+
+    other = ada.remember("Fir.").record
+    with pytest.raises(RuleError, match="replaces: each memory once a commit"):
+        ada.remember_many([Draft(text="Elm.", replaces=other.memory), Draft(text="Ash.", replaces=other.memory)])
+
+    assert (ada.get(old.memory), ada.get(other.memory)) == (old, other)
+    kept = ada.remember_many([Draft(text="Elm.", key="tree"), Draft(text="Ash.", replaces=other.memory)])
+    assert [answer.record.version for answer in kept] == [2, 2]
+
+
 def test_a_commit_is_all_or_nothing(scratch: Scratch) -> None:
     """When one draft of many breaks a rule, none of them is written; without it all are, in their order."""
     scratch.memory.remember("The project is there.")

@@ -18,7 +18,7 @@ from ledgerstone import (
     Standing,
     Status,
 )
-from ledgerstone.core.rules import TASK_BYTES, TASK_OVERHEAD_BYTES
+from ledgerstone.core.rules import MAX_OPEN_TASK_BYTES, TASK_OVERHEAD_BYTES
 from ledgerstone.core.values import DEFAULT_FLOOR
 from tests.memories import ADA, MODEL, NOON, STRANGER, Scratch
 
@@ -158,7 +158,7 @@ def test_as_many_tasks_as_the_default_budget_shows(ada: Memory) -> None:
     assert len(ada.recall("").items) == BUDGET_ITEMS
 
     with pytest.raises(
-        RuleError, match=f"16 open tasks and {TASK_BYTES} bytes in all; this one would make it 17"
+        RuleError, match=f"16 open tasks and {MAX_OPEN_TASK_BYTES} bytes in all; this one would make it 17"
     ) as refused:
         ada.remember(TASK)
 
@@ -169,9 +169,9 @@ def test_as_many_tasks_as_the_default_budget_shows(ada: Memory) -> None:
 
 def test_open_tasks_fit_the_bytes_of_the_default_budget(ada: Memory) -> None:
     """The longest task alone is taken and recalled, one byte more is not taken; after it there is room for none."""
-    longest = TASK_BYTES - TASK_OVERHEAD_BYTES
+    longest = MAX_OPEN_TASK_BYTES - TASK_OVERHEAD_BYTES
 
-    with pytest.raises(RuleError, match=f"this one would make it 1 and {TASK_BYTES + 1}"):
+    with pytest.raises(RuleError, match=f"this one would make it 1 and {MAX_OPEN_TASK_BYTES + 1}"):
         ada.remember(Draft(text="a" * (longest + 1), kind=Kind.TASK))
 
     task = ada.remember(Draft(text="a" * longest, kind=Kind.TASK, key="k" * 128, due=NOON)).record
@@ -182,7 +182,7 @@ def test_open_tasks_fit_the_bytes_of_the_default_budget(ada: Memory) -> None:
 
 def test_a_default_recall_keeps_as_much_as_was_taken(ada: Memory) -> None:
     """Sixteen tasks that fill the bytes together, each with the longest key, are all there."""
-    room = TASK_BYTES // BUDGET_ITEMS - TASK_OVERHEAD_BYTES
+    room = MAX_OPEN_TASK_BYTES // BUDGET_ITEMS - TASK_OVERHEAD_BYTES
     drafts = [
         Draft(text="\u00e9" * (room // 2), kind=Kind.TASK, key=f"{n:02}" + "k" * 126, due=NOON)
         for n in range(BUDGET_ITEMS)

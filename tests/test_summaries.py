@@ -127,6 +127,17 @@ def test_a_foreign_source_and_none_look_alike(scratch: Scratch) -> None:
     assert set(messages) == {("sources", "sources: no earlier record it in this namespace")}
 
 
+def test_a_source_is_of_an_earlier_commit(ada: Memory) -> None:
+    """Named by its memory alone, a record does not mean the version that the same commit writes."""
+    old = note(ada, key="cedar")
+
+    with pytest.raises(RuleError, match=f"sources: {old.memory}@2 is of this very commit"):
+        ada.remember_many([Draft(text="New.", key="cedar"), Draft(text="So.", sources=(old.memory,))])
+
+    kept = ada.remember_many([Draft(text="New.", key="cedar"), Draft(text="So.", sources=(old.address,))])
+    assert kept[1].record.sources == (old.address,)
+
+
 def test_a_source_is_named_once(ada: Memory) -> None:
     """Two spellings of one record count as twice."""
     source = note(ada)

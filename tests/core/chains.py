@@ -127,6 +127,7 @@ class Pen:
             if one.salt is not None and one.content_data is not None
         }
         self.commits.append(Written(data, [one.data for one in admitted], contents))
+        self.folded.boundary = self.counts.entries
         return added[-1]
 
     def remember(self, draft: Draft | str, origin: Origin = Origin.USER, **header: Any) -> Known:

@@ -72,6 +72,12 @@ SHAPES: list[tuple[str, Shape, list[tuple[Any, Any]], list[Any]]] = [
         ["", "abcde", "\u00e9\u00e9a", None, 1, ["a"]],
     ),
     (
+        "not a word of a to z and _",
+        fields.slug(),
+        [("no_grant", "no_grant"), ("a" * 64, "a" * 64)],
+        ["", "a" * 65, "No", "no-grant", "a1", "a\n", "\u0430", None, 1, ["a"]],
+    ),
+    (
         "not an array of 1 to 2",
         fields.array(fields.integer(), 2),
         [([2, 1], (2, 1)), ([1], (1,))],
@@ -175,6 +181,12 @@ def test_what_is_no_object_is_refused(value: object) -> None:
     """Only a dict is one."""
     with pytest.raises(ValueError, match="not an object"):
         fields.read_object(Tree, value)
+
+
+@pytest.mark.parametrize(("value", "right"), [(1, True), (True, False), (1.0, False), ("1", False), (2, False)])
+def test_a_format_has_one_spelling(value: object, *, right: bool) -> None:
+    """The number, and nothing that is merely equal to it."""
+    assert fields.is_format(value) == right
 
 
 def test_what_is_malformed_is_corruption() -> None:

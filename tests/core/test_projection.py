@@ -59,6 +59,7 @@ class Past:
         change = project(admitted.entry, admitted.content, slot, self.folded)
         self.counts = counted(self.counts, change, self.folded.apply(change, slot))
         self.taken.append((admitted, slot))
+        self.folded.boundary = len(self.taken)
         return change
 
     def memories(self) -> list[Known]:
@@ -117,6 +118,9 @@ def answers(facts: Facts, past: Past) -> dict[str, Any]:
         "version_of": [facts.version_of(one.memory, one.version) for _, one in sorted(known.items())],
         "holder": [facts.holder(key) for key in ("cedar", "oak", "elm")],
         "resting_on": [sorted(one.position for one in facts.resting_on(position)) for position in sorted(known)],
+        "rejection": [facts.rejection(admitted.digest) for admitted, _ in past.taken],
+        "listed": [facts.listed("tombstone", tombstone(key, word).hex()) for key in KEYED for word in WORDS],
+        "revocable": [facts.revocable(admitted.digest) for admitted, _ in past.taken],
         "rejected": [facts.rejected(tombstone(key, word)) for key in KEYED for word in WORDS],
         "open_tasks": facts.open_tasks(),
         "absent": [facts.position(b"?" * 32), facts.latest(opaque("mem", 1)), facts.version_of(opaque("mem", 1), 1)],
@@ -192,6 +196,7 @@ def test_what_was_admitted_is_judged_right(past: Past) -> None:
         rules.judge(entry, admitted.content, stamp, writing().limits, again)
 
         again.apply(project(entry, admitted.content, slot, again), slot)
+        again.boundary = slot.position + 1
 
 
 def projected(entry: Entry, content: Content | None = None, facts: Facts | None = None) -> Change:
@@ -219,9 +224,12 @@ SEALED = named("cedar", lambda sealed: NameEntry(id=ADA, of=NameOf.PRINCIPAL, co
             (("name", f"session {ADA} cedar"), ("named", opaque("ses", 1))),
         ),
         (AliasEntry(namespace=PROJECT, of=AliasOf.PATH, content=SEALED), (("alias", "path cedar"),)),
-        (grant(1, Act.READ), (("grant", ADA),)),
-        (SettingEntry(setting="isolated", value=1), (("setting", "isolated "),)),
-        (SettingEntry(setting="isolated", value=1, namespace=PROJECT), (("setting", f"isolated {PROJECT}"),)),
+        (grant(1, Act.READ), (("grant", ADA), ("granted", opaque("grt", 1)))),
+        (SettingEntry(id=opaque("set", 1), setting="isolated", value=1), (("setting", "isolated "),)),
+        (
+            SettingEntry(id=opaque("set", 2), setting="isolated", value=1, namespace=PROJECT),
+            (("setting", f"isolated {PROJECT}"),),
+        ),
         (KeyEntry(key=KEYS.signer or "", public=bytes(32)), (("key", ""),)),
         (GenesisEntry(scope=Scope.STORE, nonce=NONCE, owner=ADA), (("genesis", ""),)),
         (ErasedEntry(namespace=PROJECT, sequence=1, count=1), (("erased", ""),)),
@@ -240,7 +248,7 @@ def test_an_erased_name_is_found_by_nothing() -> None:
     """Without its content an alias has an empty value."""
     change = projected(AliasEntry(namespace=PROJECT, of=AliasOf.REMOTE, content=SEALED))
 
-    assert (change.lookups, change.live) == ((("alias", "remote "),), False)
+    assert (change.lookups, change.live) == ((("alias", "remote "),), True)
 
 
 def test_the_beginning_of_a_namespace_changes_nothing() -> None:
@@ -290,15 +298,16 @@ def test_a_settled_version_keeps_the_text_of_the_one_it_ends() -> None:
     assert retracted.born is Ending.RETRACTED
 
 
-def test_an_erased_content_is_neither_live_nor_indexed() -> None:
-    """A record whose content is gone keeps its place, and no words and no key."""
+def test_an_erased_content_leaves_its_place() -> None:
+    """Whether the content is there or gone, the record counts as what it committed to; its key goes with it."""
     admitted = rules.enter(Draft(text="Cedar.", key="cedar"), writing(), Folded())
 
-    change = project(admitted.entry, None, SLOT, Folded())
+    whole = project(admitted.entry, admitted.content, SLOT, Folded())
+    erased = project(admitted.entry, None, SLOT, Folded())
 
-    assert (change.live, change.indexed) == (False, False)
-    assert change.added is not None
-    assert change.added.key is None
+    assert whole.added is not None
+    assert erased == whole._replace(added=whole.added._replace(key=None))
+    assert (erased.live, erased.indexed) == (True, True)
 
 
 @pytest.mark.parametrize("ending", Ending)
@@ -310,10 +319,23 @@ def test_only_some_endings_undermine(ending: Ending) -> None:
     source = address(ground.memory, 1)
     past.take(rules.enter(Draft(text="C.", kind=Kind.SUMMARY, sources=(source,)), writing(seed=1), past.folded))
 
-    fallen = undermined(0, past.folded, ending)
+    fallen = undermined(ground, past.folded, ending)
 
     falls = ending in {Ending.SUPERSEDED, Ending.RETRACTED, Ending.ERASED, Ending.STALE}
     assert fallen == (((1, Ending.STALE),) if falls else ())
+
+
+def test_what_falls_on_two_ways_falls_once() -> None:
+    """A summary over two summaries of one record is stale for one reason and named once."""
+    past = Past()
+    past.take(rules.enter(Draft(text="Cedar."), writing(), past.folded))
+    ground = address(past.memories()[0].memory, 1)
+    for seed in (1, 2):
+        past.take(rules.enter(Draft(text="C.", kind=Kind.SUMMARY, sources=(ground,)), writing(seed=seed), past.folded))
+    both = tuple(address(one.memory, 1) for one in past.memories()[1:])
+    past.take(rules.enter(Draft(text="C.", kind=Kind.SUMMARY, sources=both), writing(seed=3), past.folded))
+
+    assert undermined(past.memories()[0], past.folded) == tuple((position, Ending.STALE) for position in (1, 2, 3))
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,58 @@ import pytest
 
 from ledgerstone.core import rules
 from ledgerstone.core.canonical import address
-from ledgerstone.core.entries import Content, GenesisEntry, RecordEntry, Stamp
+from ledgerstone.core.entries import (
+    AliasEntry,
+    Content,
+    Entry,
+    ErasureEntry,
+    ExportEntry,
+    GenesisEntry,
+    KeyEntry,
+    NameEntry,
+    NamespaceEntry,
+    RecordEntry,
+    RefusalEntry,
+    RevokeEntry,
+    Sealed,
+    SettingEntry,
+    Stamp,
+    ValuesEntry,
+    WakeEntry,
+    digest_of,
+)
 from ledgerstone.core.facts import Known
 from ledgerstone.core.rules import Admitted
-from ledgerstone.core.values import LIBRARY_LIMITS, Draft, Ending, Kind, Limits, Origin, Scope, Status, Trust
+from ledgerstone.core.values import (
+    LIBRARY_LIMITS,
+    Act,
+    AliasOf,
+    Draft,
+    Ending,
+    Kind,
+    Limits,
+    NameOf,
+    Origin,
+    Refusal,
+    Scope,
+    Status,
+    Trust,
+)
 from ledgerstone.errors import ConflictError, NotFoundError, RuleError, UsageError
-from tests.core.chains import ADA, NONCE, Pen, forged, opaque, project_chain, tombstone, writing
+from tests.core.chains import (
+    ADA,
+    KEYS,
+    NONCE,
+    PROJECT,
+    Pen,
+    forged,
+    grant,
+    opaque,
+    project_chain,
+    store_chain,
+    tombstone,
+    writing,
+)
 
 NOBODY = opaque("mem", 0)
 
@@ -150,7 +196,7 @@ def test_a_held_value_is_a_memory_of_its_own(pen: Pen) -> None:
 
     assert isinstance(held.entry, RecordEntry)
     assert held.entry.held_by is not None
-    assert refused(pen, held, held_by=b"?" * 32) == "held_by: names no earlier entry of this namespace"
+    assert refused(pen, held, held_by=b"?" * 32) == "held_by: names no earlier rejection of this namespace"
     assert refused(pen, held, memory=wrong.memory, version=3) == "held_by: a held value is a memory of its own"
 
 
@@ -216,6 +262,195 @@ def test_what_has_ended_is_not_ended_again(pen: Pen) -> None:
 def test_what_is_no_record_is_not_judged(pen: Pen) -> None:
     """Entries of other sorts have no past to break a rule of."""
     judge(pen, rules.plain(GenesisEntry(scope=Scope.PROJECT, nonce=NONCE)))
+
+
+def test_nothing_rests_on_what_is_of_the_same_commit(pen: Pen) -> None:
+    """A record is earlier when its commit is; the next commit may cite it."""
+    first = pen.add(rules.enter(Draft(text="Cedar.", key="tree"), writing(seed=1), pen.folded))
+    assert first is not None
+
+    with pytest.raises(RuleError, match=f"sources: {where(first)} is of this very commit"):
+        entered(pen, Draft(text="So.", sources=(where(first),)))
+
+    pen.folded.boundary = pen.counts.entries
+    assert isinstance(entered(pen, Draft(text="So.", sources=(where(first),))).entry, RecordEntry)
+
+
+def test_a_commit_has_its_limit_of_records_and_each_key_once(pen: Pen) -> None:
+    """What no single entry shows is judged over all of them; erased contents have no keys to compare."""
+    drawn = [
+        (one.entry, one.content)
+        for seed, key in enumerate(("a", "b", "b"))
+        for one in (rules.enter(Draft(text="Oak.", key=key), writing(seed=seed), pen.folded),)
+    ]
+
+    rules.check_commit(drawn[:2], Limits(drafts=2))
+    rules.check_commit([drawn[1], (drawn[2][0], None)], Limits(drafts=2))
+
+    with pytest.raises(RuleError, match="drafts: 1 to 1 a commit, not 2"):
+        rules.check_commit(drawn[:2], Limits(drafts=1))
+    with pytest.raises(RuleError, match="key: each key once a commit"):
+        rules.check_commit(drawn, Limits(drafts=3))
+
+
+def test_a_commit_has_each_memory_once(pen: Pen) -> None:
+    """A second version of it in one commit is refused, key or no key."""
+    note = pen.remember("Oak.")
+    next_version = entered(pen, Draft(text="Elm.", replaces=where(note)))
+    other = entered(pen)
+
+    rules.check_commit([(next_version.entry, None), (other.entry, None)], LIBRARY_LIMITS)
+
+    with pytest.raises(RuleError, match="replaces: each memory once a commit"):
+        rules.check_commit([(next_version.entry, None)] * 2, LIBRARY_LIMITS)
+
+
+SEALED = Sealed(commitment=b"c" * 32, bytes=20)
+OF_THE_STORE: list[Entry] = [
+    KeyEntry(key=KEYS.signer or "", public=KEYS.public[KEYS.signer or ""]),
+    NameEntry(id=ADA, of=NameOf.PRINCIPAL, content=SEALED),
+    NamespaceEntry(namespace=PROJECT, scope=Scope.PROJECT, nonce=NONCE),
+    AliasEntry(namespace=PROJECT, of=AliasOf.PATH, content=SEALED),
+    grant(1, Act.READ),
+    RevokeEntry(revokes=b"r" * 32),
+    RefusalEntry(act=Act.READ, reason=Refusal.HOST, count=1, first=0, last=0),
+]
+OF_NOBODY: list[Entry] = [
+    ValuesEntry(content=SEALED),
+    WakeEntry(),
+    SettingEntry(id=opaque("set", 1), setting="isolated", value=1),
+    ErasureEntry(erases=(b"e" * 32,)),
+    ExportEntry(namespace=PROJECT, sequence=0, head=b"h" * 32),
+]
+
+
+@pytest.mark.parametrize("entry", [*OF_THE_STORE, *OF_NOBODY], ids=lambda entry: str(entry.noun))
+def test_an_entry_stands_in_a_chain_of_its_kind(pen: Pen, entry: Entry) -> None:
+    """What arranges is the store's, what remembers a namespace's, and what is kept for later is nobody's."""
+    with pytest.raises(RuleError, match=f"{entry.noun}: has no place in the chain of a namespace"):
+        rules.check_place(entry, None, position=1, store=False)
+
+    if entry in OF_NOBODY:
+        with pytest.raises(RuleError, match=f"{entry.noun}: has no place in the chain of a store"):
+            rules.check_place(entry, None, position=1, store=True)
+    else:
+        rules.check_place(entry, None, position=1, store=True)
+    record = entered(pen)
+    rules.check_place(record.entry, record.content, position=1, store=False)
+    with pytest.raises(RuleError, match="record: has no place in the chain of a store"):
+        rules.check_place(record.entry, record.content, position=1, store=True)
+
+
+@pytest.mark.parametrize("store", [True, False])
+def test_a_chain_begins_with_its_genesis_alone(pen: Pen, *, store: bool) -> None:
+    """It is the first entry, and the first entry is it."""
+    genesis = GenesisEntry(scope=Scope.STORE if store else Scope.PROJECT, nonce=NONCE)
+    other = grant(1, Act.READ) if store else entered(pen).entry
+
+    rules.check_place(genesis, None, position=0, store=store)
+    rules.check_place(other, None, position=1, store=store)
+
+    for entry, position in ((genesis, 1), (other, 0)):
+        with pytest.raises(RuleError, match="genesis: is the first entry of a chain, and only the first"):
+            rules.check_place(entry, None, position=position, store=store)
+
+
+@pytest.mark.parametrize(
+    ("noun", "right", "wrong"),
+    [
+        ("record", Content(text="t", key="k", source="s", title="t", place="p", tags=("t",), due=1), Content(key="k")),
+        ("record", Content(text="t", valid_from=1, valid_until=2, triggers=("t",)), Content(text="t", name="n")),
+        ("close", Content(reason="r"), Content(text="t")),
+        ("close", Content(reason="r"), Content()),
+        ("alias", Content(name="n"), Content(name="n", reason="r")),
+    ],
+)
+def test_a_content_says_what_its_entry_may(pen: Pen, noun: str, right: Content, wrong: Content) -> None:
+    """A record has a text and what goes with it, an ending a reason, and all that arranges a name."""
+    task = pen.remember(Draft(text="Water.", kind=Kind.TASK))
+    entry = {
+        "record": entered(pen).entry,
+        "close": rules.close(task, writing(), "Done.").entry,
+        "alias": AliasEntry(namespace=PROJECT, of=AliasOf.PATH, content=SEALED),
+    }[noun]
+
+    rules.check_place(entry, right, position=1, store=noun == "alias")
+
+    with pytest.raises(RuleError, match=f"content: of a {noun} entry says "):
+        rules.check_place(entry, wrong, position=1, store=noun == "alias")
+
+
+def test_a_grant_is_for_one_of_two(pen: Pen) -> None:
+    """A scope or a namespace, neither both nor none."""
+    for fields in ({"scope": None}, {"namespace": PROJECT}):
+        with pytest.raises(RuleError, match="grant: is for a scope or for a namespace, one of the two"):
+            rules.check_arranged(grant(9, Act.READ, **fields), pen.folded)
+
+    rules.check_arranged(grant(9, Act.READ), pen.folded)
+    rules.check_arranged(grant(9, Act.READ, scope=None, namespace=PROJECT), pen.folded)
+
+
+def test_a_key_has_the_id_of_its_public_half(pen: Pen) -> None:
+    """Neither can be swapped alone."""
+    right = OF_THE_STORE[0]
+    assert isinstance(right, KeyEntry)
+
+    rules.check_arranged(right, pen.folded)
+
+    with pytest.raises(RuleError, match="key_entry: has an id that is not its public key's"):
+        rules.check_arranged(replace(right, public=b"p" * 32), pen.folded)
+
+
+@pytest.mark.parametrize("of", NameOf)
+def test_a_name_has_an_id_of_its_sort(pen: Pen, of: NameOf) -> None:
+    """A principal's, a session's, a host's."""
+    ids = {NameOf.PRINCIPAL: opaque("prn", 9), NameOf.SESSION: opaque("ses", 9), NameOf.HOST: opaque("hst", 9)}
+
+    for sort, opaque_id in ids.items():
+        entry = NameEntry(id=opaque_id, of=of, content=SEALED)
+        if sort is of:
+            rules.check_arranged(entry, pen.folded)
+        else:
+            with pytest.raises(RuleError, match=f"name: of a {of.value} has the id {opaque_id}"):
+                rules.check_arranged(entry, pen.folded)
+
+
+def test_only_what_stands_is_revoked() -> None:
+    """A grant once, and neither a namespace nor what was never there."""
+    store = store_chain()
+    granted, made = rules.plain(grant(2, Act.WRITE)), store.commits[0].bodies[5]
+
+    judge(store, rules.plain(RevokeEntry(revokes=granted.digest)))
+    store.write(rules.plain(RevokeEntry(revokes=granted.digest)))
+
+    for digest in (granted.digest, digest_of(made), b"?" * 32):
+        with pytest.raises(RuleError, match="revoke: names nothing that stands and can be revoked"):
+            judge(store, rules.plain(RevokeEntry(revokes=digest)))
+
+
+@pytest.mark.parametrize(
+    ("taken", "free"),
+    [
+        (grant(1, Act.READ), grant(9, Act.READ)),
+        (
+            NamespaceEntry(namespace=PROJECT, scope=Scope.USER, nonce=NONCE),
+            NamespaceEntry(namespace=opaque("ns", 9), scope=Scope.USER, nonce=NONCE),
+        ),
+        (
+            NameEntry(id=ADA, of=NameOf.PRINCIPAL, content=SEALED),
+            NameEntry(id=opaque("prn", 9), of=NameOf.PRINCIPAL, content=SEALED),
+        ),
+    ],
+    ids=["grant", "namespace", "name"],
+)
+def test_an_id_is_given_once(taken: Entry, free: Entry) -> None:
+    """An id that stands for something cannot be made to stand for something else."""
+    store = store_chain()
+
+    judge(store, rules.plain(free))
+
+    with pytest.raises(RuleError, match=f"{taken.noun}: .* is taken"):
+        judge(store, rules.plain(taken))
 
 
 @pytest.mark.parametrize("spelling", ["{0}", "{0}@1", "{0}@2"])

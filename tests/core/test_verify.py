@@ -262,12 +262,14 @@ def test_a_content_that_is_none_is_found() -> None:
 
 
 def test_a_namespace_begins_once() -> None:
-    """A second genesis is found."""
+    """A second genesis is found, and a first entry that is none."""
     pen = project_chain()
-
     pen.write(rules.plain(GenesisEntry(scope=Scope.PROJECT, nonce=NONCE, owner=ADA)))
+    headless = Pen(PROJECT, store_chain())
+    headless.write(rules.enter(Draft(text="Cedar."), writing(), headless.folded))
 
-    assert faults(pen) == [("genesis", 1)]
+    assert faults(pen) == [("rule", 1)]
+    assert faults(headless) == [("rule", 0)]
 
 
 @pytest.mark.parametrize("genesis", [{"nonce": b"m" * 16}, {"owner": BOB}, {"owner": None}, {"scope": Scope.USER}])
@@ -414,7 +416,7 @@ def test_a_name_that_is_gone_is_missed() -> None:
     store = store_chain()
     del store.commits[0].contents[2]
 
-    assert faults(store) == [("missing", 0), ("counts", 0)]
+    assert faults(store) == [("missing", 0)]
 
 
 def test_the_limits_of_a_pen_are_the_librarys() -> None:
