@@ -230,7 +230,7 @@ SEALED = named("cedar", lambda sealed: NameEntry(id=ADA, of=NameOf.PRINCIPAL, co
             SettingEntry(id=opaque("set", 2), setting="isolated", value=1, namespace=PROJECT),
             (("setting", f"isolated {PROJECT}"),),
         ),
-        (KeyEntry(key=KEYS.signer or "", public=bytes(32)), (("key", ""),)),
+        (KeyEntry(key=KEYS.signer or "", public=bytes(32)), (("key", KEYS.signer or ""),)),
         (GenesisEntry(scope=Scope.STORE, nonce=NONCE, owner=ADA), (("genesis", ""),)),
         (ErasedEntry(namespace=PROJECT, sequence=1, count=1), (("erased", ""),)),
     ],

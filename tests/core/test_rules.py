@@ -32,6 +32,7 @@ from ledgerstone.core.entries import (
 )
 from ledgerstone.core.facts import Known
 from ledgerstone.core.rules import Admitted
+from ledgerstone.core.signing import key_id
 from ledgerstone.core.values import (
     LIBRARY_LIMITS,
     Act,
@@ -440,8 +441,9 @@ def test_only_what_stands_is_revoked() -> None:
             NameEntry(id=ADA, of=NameOf.PRINCIPAL, content=SEALED),
             NameEntry(id=opaque("prn", 9), of=NameOf.PRINCIPAL, content=SEALED),
         ),
+        (OF_THE_STORE[0], KeyEntry(key=key_id(b"p" * 32), public=b"p" * 32)),
     ],
-    ids=["grant", "namespace", "name"],
+    ids=["grant", "namespace", "name", "key"],
 )
 def test_an_id_is_given_once(taken: Entry, free: Entry) -> None:
     """An id that stands for something cannot be made to stand for something else."""
@@ -449,8 +451,29 @@ def test_an_id_is_given_once(taken: Entry, free: Entry) -> None:
 
     judge(store, rules.plain(free))
 
-    with pytest.raises(RuleError, match=f"{taken.noun}: .* is taken"):
+    with pytest.raises(RuleError, match=f"{taken.noun}.*: .* is taken"):
         judge(store, rules.plain(taken))
+
+
+def test_nobody_makes_a_second_chain_of_the_store(pen: Pen) -> None:
+    """A namespace has any scope but the store's."""
+    made = NamespaceEntry(namespace=opaque("ns", 9), scope=Scope.GLOBAL, nonce=NONCE)
+
+    rules.check_arranged(made, pen.folded)
+
+    with pytest.raises(RuleError, match="namespace: of scope store is the store's own"):
+        rules.check_arranged(replace(made, scope=Scope.STORE), pen.folded)
+
+
+def test_what_the_user_says_is_not_held(pen: Pen) -> None:
+    """Only what somebody else repeats is; the user's own word is a change of mind."""
+    wrong = pen.remember(Draft(text="8080", key="port"), Origin.MODEL)
+    pen.end(wrong, reject=tombstone("port", "8080"))
+    held = entered(pen, Draft(text="8080", key="port"), Origin.MODEL)
+
+    message = refused(pen, held, origin=Origin.USER, trust=Trust.USER_EXPLICIT)
+
+    assert message == "held_by: what the user says is not held"
 
 
 @pytest.mark.parametrize("spelling", ["{0}", "{0}@1", "{0}@2"])

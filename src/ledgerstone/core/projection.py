@@ -13,6 +13,7 @@ from ledgerstone.core.entries import (
     Entry,
     GenesisEntry,
     GrantEntry,
+    KeyEntry,
     NameEntry,
     NamespaceEntry,
     RecordEntry,
@@ -84,6 +85,8 @@ def lookups(entry: Entry, name: str) -> tuple[tuple[str, str], ...]:
             return (("alias", alias_lookup(entry.of, name)),)
         case GrantEntry():
             return ("grant", entry.principal), (GRANTED, entry.grant)
+        case KeyEntry():
+            return (("key", entry.key),)
         case SettingEntry():
             return (("setting", f"{entry.setting} {entry.namespace or ''}"),)
         case _:

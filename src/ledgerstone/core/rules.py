@@ -17,6 +17,7 @@ from ledgerstone.core.entries import (
     GrantEntry,
     KeyEntry,
     NameEntry,
+    NamespaceEntry,
     RecordEntry,
     RetractEntry,
     RevokeEntry,
@@ -49,6 +50,7 @@ from ledgerstone.core.values import (
     Limits,
     NameOf,
     Origin,
+    Scope,
     Status,
 )
 from ledgerstone.errors import ConflictError, NotFoundError, RuleError
@@ -321,6 +323,8 @@ def _check_identity(entry: RecordEntry, content: Content | None, facts: Facts) -
             refuse("contests", "only a new memory contests, and only a current record of higher trust")
     if entry.held_by is not None and previous is not None:
         refuse("held_by", "a held value is a memory of its own")
+    if entry.held_by is not None and entry.origin is Origin.USER:
+        refuse("held_by", "what the user says is not held")
     if entry.held_by is not None and not facts.rejection(entry.held_by):
         refuse("held_by", "names no earlier rejection of this namespace")
     if content is None:
@@ -472,7 +476,9 @@ def _check_settled(entry: CloseEntry | RetractEntry, stamp: Stamp, facts: Facts)
 
 # What stands in which chain under rules 1; the kinds in neither are reserved for later rules.
 _OF_NAMESPACES: Final = frozenset({"genesis", "record", "close", "retract"})
-_OF_THE_STORE: Final = frozenset({"genesis", "key", "name", "namespace", "alias", "grant", "revoke", "refusal"})
+_OF_THE_STORE: Final = frozenset(
+    {"genesis", "key", "name", "namespace", "alias", "grant", "revoke", "refusal", "restore"}
+)
 # The fields that a content may have, by the noun that commits to it; all others hold a name.
 _TEXT_FIELDS: Final = frozenset({"text"})
 _CONTENT_FIELDS: Final = {
@@ -511,6 +517,9 @@ def check_arranged(entry: Entry, facts: Facts) -> None:
         case NameEntry():
             if not entry.id.startswith(_NAME_PREFIX[entry.of]):
                 refuse("name", f"of a {entry.of.value} has the id {entry.id}")
+        case NamespaceEntry():
+            if entry.scope is Scope.STORE:
+                refuse("namespace", "of scope store is the store's own, and nobody makes it")
         case RevokeEntry():
             if not facts.revocable(entry.revokes):
                 refuse("revoke", "names nothing that stands and can be revoked")
@@ -518,10 +527,11 @@ def check_arranged(entry: Entry, facts: Facts) -> None:
             pass
     for noun, value in lookups(entry, ""):
         if noun in _UNIQUE and facts.listed(noun, value):
-            refuse(entry.noun, f"{value} is taken")
+            refuse(_UNIQUE[noun], f"{value} is taken")
 
 
-_UNIQUE: Final = frozenset({"namespace", NAMED, GRANTED})
+# The ids that stand for one thing only, by how they are found, and the rules that say so.
+_UNIQUE: Final = {"namespace": "namespace", NAMED: "name", GRANTED: "grant", "key": "key_entry"}
 
 
 def check_commit(drawn: Sequence[tuple[Entry, Content | None]], limits: Limits) -> None:
