@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from ledgerstone.anchors import Anchor
 from ledgerstone.core import canonical, rules
 from ledgerstone.core.authority import Caller, Denial, Place
-from ledgerstone.core.entries import AliasEntry, GrantEntry, NamespaceEntry, RevokeEntry
+from ledgerstone.core.entries import AliasEntry, GrantEntry, NamespaceEntry, RestoreEntry, RevokeEntry
 from ledgerstone.core.namespaces import choose_remote, normalise_remote, readable, unknown
 from ledgerstone.core.rules import Admitted
 from ledgerstone.core.values import (
+    MAX_DRAFTS,
     MAX_INTEGER,
     MAX_NAME_BYTES,
     Act,
@@ -157,6 +159,18 @@ def bound(ledger: Ledger, caller: Caller) -> dict[str, Any]:
         for where, place in visible:
             answer[place.scope.value] = where.namespace
         return answer | problems
+
+
+def accept(ledger: Ledger, caller: Caller, abandoned: Mapping[str, Anchor]) -> None:
+    """Keep on record which heads were given up when an older or other history was accepted."""
+
+    def make(_: Block) -> list[Admitted]:
+        return [
+            rules.plain(RestoreEntry(namespace=name, abandoned_sequence=anchor.sequence, abandoned=anchor.commit))
+            for name, anchor in sorted(abandoned.items())
+        ][:MAX_DRAFTS]
+
+    _administer(ledger, caller, make)
 
 
 def grants(ledger: Ledger, caller: Caller, principal: str | None) -> tuple[dict[str, Any], ...]:

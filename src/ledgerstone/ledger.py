@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final
 
+from ledgerstone import verifying
+from ledgerstone.anchors import Anchors
 from ledgerstone.core import canonical, entries, rules
 from ledgerstone.core.authority import LOCAL_GRANTS, Caller, Denial, Place
 from ledgerstone.core.entries import (
@@ -26,11 +29,14 @@ from ledgerstone.core.signing import Keyring
 from ledgerstone.core.values import LIBRARY_LIMITS, Act, AliasOf, NameOf, Origin, Refusal, Scope
 from ledgerstone.errors import AuthorityError, CorruptionError, StoreError
 from ledgerstone.identity import Identity, Target
-from ledgerstone.reading import Chain, Heads, Reading
-from ledgerstone.store.protocol import Store, Writer
+from ledgerstone.reading import Anchored, Chain, Heads, Reading
+from ledgerstone.store.protocol import Reader, Store, Writer
 from ledgerstone.writing import Batch
 
 MAX_REFUSALS: Final = 256
+# How long another process may take from its COMMIT to having recorded how the files look: 40 times 5 ms.
+RECORDING_TRIES: Final = 40
+RECORDING_SECONDS: Final = 0.005
 READ_ONLY_HINT: Final = "name the key file by LEDGERSTONE_KEY_FILE; a key is never made for an existing store"
 
 
@@ -49,12 +55,21 @@ class Ledger:
     those counts.
     """
 
-    __slots__ = ("_lock", "_refusals", "clock", "entropy", "heads", "keyring", "store")
+    __slots__ = ("_edits", "_lock", "_opened", "_refusals", "anchors", "clock", "entropy", "heads", "keyring", "store")
 
     def __init__(
-        self, store: Store, keyring: Keyring, clock: Callable[[], int], entropy: Callable[[int], bytes]
+        self,
+        store: Store,
+        keyring: Keyring,
+        clock: Callable[[], int],
+        entropy: Callable[[int], bytes],
+        anchors: Anchors | None,
     ) -> None:
         self.store = store
+        self.anchors = anchors
+        self._edits: int | None = None
+        # True once the files were found to be as they should be.
+        self._opened = False
         self.keyring = keyring
         self.clock = clock
         self.entropy = entropy
@@ -65,16 +80,96 @@ class Ledger:
     @contextmanager
     def reads(self, caller: Caller) -> Iterator[tuple[Reading, Identity]]:
         """One snapshot, read with proof, and the caller within it; whatever it was denied is noted."""
-        with self._noting(caller) as denials, self.store.read() as reader:
-            reading = Reading(reader, self.keyring, self.heads, self.clock())
-            identity = Identity(reading, caller, denials)
-            yield reading, identity
+        with self._noting(caller) as denials, self._snapshot() as reading:
+            yield reading, Identity(reading, caller, denials)
 
     @contextmanager
     def writes(self, caller: Caller) -> Iterator[Block]:
-        """A write block; of one that is denied something, nothing remains but the note of it."""
-        with self._noting(caller) as denials, self.store.write() as writer:
-            yield Block(self, writer, caller, denials)
+        """A write block; of one that is denied something, nothing remains but the note of it.
+
+        What was committed is remembered outside the store; if it could not be, the block's ``warning`` says so.
+        """
+        with self._noting(caller) as denials:
+            with self.store.write() as writer:
+                since = 0 if self.anchors is None else self.anchors.tick()
+                self._fence(writer, self.store.mark())
+                reading = Reading(writer, self.keyring, self.heads, self.clock(), self._anchored(since))
+                block = Block(self, writer, reading, Identity(reading, caller, denials))
+                yield block
+            block.warning = self.remember_heads(reading.committed)
+
+    def _anchored(self, since: int) -> Anchored | None:
+        return None if self.anchors is None else Anchored(self.anchors, since)
+
+    @contextmanager
+    def _snapshot(self) -> Iterator[Reading]:
+        # Both are taken before the snapshot: whoever writes after it began cannot look like a rollback.
+        since = 0 if self.anchors is None else self.anchors.tick()
+        mark = self.store.mark()
+        with self.store.read() as reader:
+            self._fence(reader, mark)
+            yield Reading(reader, self.keyring, self.heads, self.clock(), self._anchored(since))
+
+    def _fence(self, reader: Reader, mark: bytes | None) -> None:
+        """Let nobody's edit pass: files that changed otherwise than by our own writes are verified in full first."""
+        edits = reader.edits()
+        if self.anchors is None or edits == self._edits:
+            return
+        seen = mark if self._opened else self.store.found
+        if not self._ours(seen):
+            self.heads.fenced = False
+            report = verifying.verify(reader, self.keyring)
+            if not report.ok:
+                first = report.findings[0]
+                raise CorruptionError(
+                    f"the store was changed by another program: {first.namespace} {first.message}"
+                    + (f", and {len(report.findings) - 1} more" if len(report.findings) > 1 else ""),
+                    hint="run: ledgerstone verify, which names every fault",
+                )
+            # Only if nobody has touched it meanwhile is what was verified what is there.
+            if mark is not None and mark == self.store.mark():
+                self.anchors.record(mark, {})
+        self.heads.fenced = self._opened = True
+        self._edits = edits
+
+    def _ours(self, mark: bytes | None) -> bool:
+        """Whether the files look as our last write left them; one that is just being recorded is waited for."""
+        if mark is None or self.anchors is None:
+            return True
+        for _ in range(RECORDING_TRIES):
+            if self.anchors.unchanged(mark):
+                return True
+            if not self._opened:
+                return False
+            time.sleep(RECORDING_SECONDS)
+            mark = self.store.mark() or mark
+        return False
+
+    def remember_heads(self, heads: Mapping[str, tuple[int, bytes]], *, back: bool = False) -> str | None:
+        """Remember heads and how the files look outside the store; what went wrong with that, in words."""
+        mark = self.store.mark()
+        if self.anchors is None or mark is None:
+            return None
+        try:
+            self.anchors.record(mark, heads, back=back)
+        except OSError as error:
+            return f"committed, but not remembered outside the store: {error}"
+        return None
+
+    def trust(self, heads: Mapping[str, tuple[int, bytes]], *, back: bool = False) -> None:
+        """Take the files as they are: they were just verified, or written anew from verified history."""
+        self.heads = Heads()
+        self.heads.fenced = self._opened = self.anchors is not None
+        self._edits = None
+        self.remember_heads(heads, back=back)
+
+    def close(self) -> None:
+        """Give the store back, and remember how that left its files."""
+        self.store.close()
+        if self.anchors is not None:
+            if self.heads.fenced:
+                self.remember_heads({})
+            self.anchors.close()
 
     @contextmanager
     def _noting(self, caller: Caller) -> Iterator[list[Denial]]:
@@ -126,14 +221,14 @@ class Ledger:
             )
             for (act, reason, scope, namespace, principal), (count, first, last) in noted.items()
         ]
-        with self.store.write() as writer:
-            block = Block(self, writer, caller, [])
+        with self.writes(caller) as block:
             owner = owner_of(block.reading)
             for start in range(0, len(rows), MAX_REFUSALS):
                 block.store_commit(rows[start : start + MAX_REFUSALS], principal=owner, origin=Origin.SYSTEM)
 
     def begin(self, caller: Caller) -> None:
         """Commit 0 of the store's own chain: its owner, its key and the owner's grants. Once; then nothing."""
+        heads: dict[str, tuple[int, bytes]] = {}
         with self.store.write() as writer:
             if writer.first_chain() is not None:
                 return
@@ -162,7 +257,13 @@ class Ledger:
             for act, scope in LOCAL_GRANTS:
                 grant = canonical.identifier("grt", self.entropy(10))
                 batch.add(rules.plain(GrantEntry(grant=grant, principal=principal, act=act, scope=scope)))
-            batch.append(writer, self.keyring)
+            where = batch.append(writer, self.keyring)
+            heads = reading.committed
+        if self.anchors is not None:
+            self.anchors.bind(where.namespace)
+            self.heads.fenced = self._opened = True
+            self._edits = None
+            self.remember_heads(heads)
 
 
 def owner_of(reading: Reading) -> str:
@@ -177,19 +278,20 @@ def owner_of(reading: Reading) -> str:
 class Block:
     """One write block: the snapshot under the lock, the caller within it, and what it takes to commit.
 
-    ``made`` says that the block made a namespace.
+    ``made`` says that the block made a namespace; ``warning``, after the commit, what could not be done beside it.
     """
 
-    __slots__ = ("_ledger", "identity", "made", "reading", "writer")
+    __slots__ = ("_ledger", "identity", "made", "reading", "warning", "writer")
 
-    def __init__(self, ledger: Ledger, writer: Writer, caller: Caller, denials: list[Denial]) -> None:
+    def __init__(self, ledger: Ledger, writer: Writer, reading: Reading, identity: Identity) -> None:
         if ledger.keyring.signer is None:
             raise StoreError("this store is open read-only: there is no signing key", hint=READ_ONLY_HINT)
         self._ledger = ledger
         self.writer = writer
-        self.reading = Reading(writer, ledger.keyring, ledger.heads, ledger.clock())
-        self.identity = Identity(self.reading, caller, denials)
+        self.reading = reading
+        self.identity = identity
         self.made = False
+        self.warning: str | None = None
 
     @property
     def principal(self) -> str:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
 
 from ledgerstone import administration, auditing, listing, recalling, verifying
+from ledgerstone.anchors import Anchors
 from ledgerstone.core import canonical, entries, rules
 from ledgerstone.core.authority import Caller, Place
 from ledgerstone.core.entries import GrantEntry, Header, Idempotency
@@ -25,6 +27,7 @@ from ledgerstone.core.values import (
     Budget,
     Draft,
     Event,
+    Finding,
     Mode,
     Origin,
     Page,
@@ -39,7 +42,7 @@ from ledgerstone.core.values import (
 from ledgerstone.errors import ConflictError, CorruptionError, NotFoundError, StoreError, UsageError
 from ledgerstone.identity import Identity, Target, parse_target
 from ledgerstone.ledger import READ_ONLY_HINT, Block, Ledger
-from ledgerstone.reading import Chain, Heads, Reading
+from ledgerstone.reading import Chain, Reading
 from ledgerstone.store import open_store
 from ledgerstone.writing import Batch
 
@@ -80,25 +83,45 @@ class Memory:
         keys: Keyring,
         caller: Caller,
         create: bool = False,
+        state: str | Path | None = None,
+        check: bool = True,
         clock: Callable[[], int] = _now,
         entropy: Callable[[int], bytes] = os.urandom,
     ) -> Memory:
         """Open the store in a file; with ``create`` make it when there is none, and its owner the caller.
 
+        ``state`` is a directory outside the store where this machine remembers which store is at the path, its newest
+        heads and how its files looked: with it, a store that was cut, rolled back, exchanged or edited by another
+        program is refused. Without it nothing is remembered. ``check=False`` looks at nothing yet, for ``verify`` and
+        ``rebuild`` of a store that is refused.
+
         ``clock`` gives microseconds UTC, ``entropy`` that many random bytes. Raises UnavailableError when there is
         no store, FormatError for a foreign or newer file, CorruptionError when what it holds fails its proof.
         """
-        store = open_store(path, create=create)
-        memory = cls(Ledger(store, keys, clock, entropy), caller)
+        where = Path(path).resolve()
+        anchors = None if state is None else Anchors(Path(state), str(where))
+        if anchors is not None:
+            anchors.check_path(where)
+        memory = cls(Ledger(open_store(where, create=create), keys, clock, entropy, anchors), caller)
         try:
             if create:
                 memory._ledger.begin(caller)
-            with memory._ledger.reads(caller):
-                pass
+            if check:
+                memory._check()
         except BaseException:
-            store.close()
+            memory._ledger.close()
             raise
         return memory
+
+    def _check(self) -> None:
+        """What opening proves: the store's own head, its anchor and fence, and that it is the store known here."""
+        ledger = self._ledger
+        with ledger.reads(self.caller) as (reading, _):
+            store = reading.store.namespace
+            if ledger.anchors is not None:
+                ledger.anchors.check_store(store)
+        if ledger.anchors is not None and ledger.anchors.store() is None:
+            ledger.anchors.bind(store)
 
     def bind(self, caller: Caller) -> Memory:
         """The same store for another caller."""
@@ -109,7 +132,7 @@ class Memory:
         try:
             self._ledger.flush(self.caller)
         finally:
-            self._ledger.store.close()
+            self._ledger.close()
 
     def __enter__(self) -> Self:
         return self
@@ -162,7 +185,8 @@ class Memory:
             writing = self._writing(where.namespace, stamp.origin)
             for draft in asked:
                 batch.add(rules.enter(draft, writing, batch.facts))
-            return self._committed(block, batch, target, idempotency_key, "remember", wire)
+            answers = self._committed(block, batch, target, idempotency_key, "remember", wire)
+        return _warned(block, answers)
 
     def _writing(self, namespace: str, origin: Origin) -> Writing:
         secret = self._secret(namespace)
@@ -371,7 +395,8 @@ class Memory:
                         rules.refuse("reject", "an erased value cannot be rejected")
                     tombstone = writing.tombstone(known.key, text.text)
                 batch.add(rules.retract(known, writing, reason, tombstone))
-            return self._committed(block, batch, where_target, key, verb, wire)[0]
+            answers = self._committed(block, batch, where_target, key, verb, wire)
+        return _warned(block, answers)[0]
 
     def recall(
         self,
@@ -436,11 +461,30 @@ class Memory:
             events.sort(key=lambda event: (-event.at, event.namespace, -event.sequence, event.id))
             return tuple(events[:limit])
 
-    def verify(self) -> Report:
-        """Replay every chain under the rules that admitted it and compare whatever is derived: all faults at once."""
-        self._ledger.flush(self.caller)
-        with self._ledger.store.read() as reader:
-            return verifying.verify(reader, self._ledger.keyring)
+    def verify(self, *, accept: bool = False) -> Report:
+        """Replay every chain under the rules that admitted it and compare whatever is derived: all faults at once.
+
+        With ``accept`` a store that is behind or beside what was seen here, and has no other fault, is taken as it is
+        from now on; the heads that this abandons stay on record in the store chain. Takes admin.
+        """
+        ledger = self._ledger
+        mark = ledger.store.mark()
+        with ledger.store.read() as reader:
+            report = verifying.verify(reader, ledger.keyring)
+            abandoned = {} if ledger.anchors is None else verifying.abandoned(reader, report.heads, ledger.anchors)
+        if abandoned and not (accept and report.ok):
+            found = tuple(
+                Finding(
+                    "anchor", name, anchor.sequence, f"commit {anchor.commit.hex()[:16]} was seen here, and is gone"
+                )
+                for name, anchor in sorted(abandoned.items())
+            )
+            return replace(report, findings=report.findings + found)
+        if report.ok and mark == ledger.store.mark():
+            ledger.trust(report.heads, back=accept)
+            if abandoned:
+                administration.accept(ledger, self.caller, abandoned)
+        return report
 
     def rebuild(self) -> Report:
         """Replay every chain and write its derived rows anew; no head moves.
@@ -449,7 +493,7 @@ class Memory:
         """
         with self._ledger.store.write() as writer:
             report = verifying.rebuild(writer, self._ledger.keyring)
-        self._ledger.heads = Heads()
+        self._ledger.trust(report.heads)
         return report
 
     def use_project(self, namespace: str | None = None) -> str:
@@ -504,6 +548,13 @@ class Memory:
     def status(self) -> dict[str, Any]:
         """What a doctor wants to know of the opened store: its owner, head, key and number of namespaces."""
         return administration.status(self._ledger, self.caller)
+
+
+def _warned(block: Block, answers: tuple[Remembered, ...]) -> tuple[Remembered, ...]:
+    """The answers to a write that was committed, with what could not be done beside it."""
+    if block.warning is None:
+        return answers
+    return tuple(replace(answer, notices=(block.warning,)) for answer in answers)
 
 
 def _check_newest(record: Record) -> None:

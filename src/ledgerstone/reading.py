@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any, Final, NamedTuple
 
+from ledgerstone.anchors import Anchors
 from ledgerstone.core import canonical, chain, entries, merkle, signing, state
 from ledgerstone.core.chain import Head
 from ledgerstone.core.entries import (
@@ -76,10 +77,17 @@ class Version(NamedTuple):
 _STANDING: Final = frozenset({Standing.CURRENT, Standing.COVERED})
 
 
+class Anchored(NamedTuple):
+    """What is remembered outside the store, and how often it had been written before the snapshot began."""
+
+    anchors: Anchors
+    since: int
+
+
 class Heads:
     """The heads that were proven, by namespace, so that each is checked once and not at every read."""
 
-    __slots__ = ("_chains", "_store", "_targets", "catalogued", "counted")
+    __slots__ = ("_chains", "_store", "_targets", "catalogued", "counted", "fenced")
 
     def __init__(self) -> None:
         self._chains: dict[str, Chain] = {}
@@ -88,6 +96,8 @@ class Heads:
         self._targets: dict[Hashable, Any] = {}
         # Heads whose derived rows were counted and agreed.
         self.counted: dict[str, Head] = {}
+        # True when nobody else touched the files since they were last proven: then there is nothing to count.
+        self.fenced = False
         # The store head whose catalog was counted and agreed.
         self.catalogued: bytes | None = None
 
@@ -119,10 +129,14 @@ class Heads:
 class Reading:
     """One snapshot of a store, read with proof. Whatever it returns was checked against a signed head."""
 
-    __slots__ = ("_heads", "_keyring", "_stamps", "_store", "now", "reader")
+    __slots__ = ("_anchored", "_heads", "_keyring", "_stamps", "_store", "committed", "now", "reader")
 
-    def __init__(self, reader: Reader, keyring: signing.Keyring, heads: Heads, now: int) -> None:
+    def __init__(
+        self, reader: Reader, keyring: signing.Keyring, heads: Heads, now: int, anchored: Anchored | None = None
+    ) -> None:
         self.reader = reader
+        self._anchored = anchored
+        self.committed: dict[str, tuple[int, bytes]] = {}
         self.now = now
         self._keyring = keyring
         self._heads = heads
@@ -165,8 +179,38 @@ class Reading:
         if merkle.root(row.frontier) != header.history:
             raise CorruptionError(f"{namespace}: the history's frontier is not that of the head")
         proven = Chain(row.number, namespace, Head(commit, header, row.frontier), {})
+        if self._anchored is not None:
+            self._hold(proven, self._anchored)
         self._heads.put(proven)
         return proven
+
+    def _hold(self, where: Chain, anchored: Anchored) -> None:
+        """The chain contains the head that was remembered outside the store, or it was cut, rolled back or forked."""
+        anchor = anchored.anchors.newest(where.namespace)
+        if anchor is None:
+            return
+        head = where.head
+        if anchor.sequence > head.sequence:
+            # Remembered after this snapshot may have begun: the next one tells.
+            if anchor.tick > anchored.since:
+                return
+            raise CorruptionError(
+                f"{where.namespace}: the head is commit {head.sequence}, behind commit {anchor.sequence} seen here",
+                hint="a restored backup? if you put it there yourself, run: ledgerstone verify --accept",
+            )
+        expected = head.id
+        for sequence, _, data in self.reader.headers(where.number, newest=head.sequence, oldest=anchor.sequence):
+            commit, parent = chain.link(data)
+            if commit != expected:
+                raise CorruptionError(f"{where.namespace}: commit {sequence} is not the one its successor names")
+            if sequence == anchor.sequence:
+                break
+            expected = parent
+        if expected != anchor.commit:
+            raise CorruptionError(
+                f"{where.namespace}: commit {anchor.sequence} is not the one that was seen here: another history",
+                hint="a copy that went on by itself? if you put it there yourself, run: ledgerstone verify --accept",
+            )
 
     def counted(self, where: Chain) -> None:
         """Compare what the derived rows add up to with the totals that the head signs.
@@ -174,6 +218,8 @@ class Reading:
         The first time all rows of a namespace are counted; when others have written since, what they added.
         Raises CorruptionError when a row is missing or too many; only then is "not found" an answer.
         """
+        if self._heads.fenced:
+            return
         head = where.head
         before = self._heads.counted.get(where.namespace)
         if before is not None and before.id == head.id:
@@ -198,6 +244,7 @@ class Reading:
     def advance(self, before: Chain | None, after: Chain) -> None:
         """Take up the head of a commit made here: what was counted stays counted."""
         self._heads.put(after)
+        self.committed[after.namespace] = after.head.sequence, after.head.id
         if before is None or self._heads.counted.get(before.namespace) == before.head:
             self._heads.counted[after.namespace] = after.head
         if self._store is None or after.namespace == self._store.namespace:
@@ -276,7 +323,7 @@ class Reading:
     def catalogued(self) -> None:
         """Compare the catalog of the store chain with its head: every entry is listed, or nothing is absent."""
         head = self.store.head
-        if self._heads.catalogued == head.id:
+        if self._heads.fenced or self._heads.catalogued == head.id:
             return
         sizes = self.reader.catalog_sizes(self.store.number)
         second = {SCOPED: "namespace", NAMED: "name", GRANTED: "grant"}

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from ledgerstone.anchors import Anchor, Anchors
 from ledgerstone.core import chain, state
 from ledgerstone.core.entries import Content
 from ledgerstone.core.facts import Change
@@ -254,6 +255,19 @@ def derived_words(change: Change, content: Content | None, texts: dict[int, Cont
         return None
     text = texts.get(known.body) if known.body != change.position else content
     return None if text is None else word_row(change.position, text)
+
+
+def abandoned(reader: Reader, heads: Mapping[str, tuple[int, bytes]], anchors: Anchors) -> dict[str, Anchor]:
+    """The anchors that a verified store does not contain: heads that were seen here and are gone."""
+    gone: dict[str, Anchor] = {}
+    for namespace, (sequence, _) in heads.items():
+        anchor, row = anchors.newest(namespace), reader.chain(namespace)
+        if anchor is None or row is None:
+            continue
+        data = reader.header(row.number, anchor.sequence) if anchor.sequence <= sequence else None
+        if data is None or chain.link(data)[0] != anchor.commit:
+            gone[namespace] = anchor
+    return gone
 
 
 def rebuild(writer: Writer, keyring: Keyring) -> Report:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from ledgerstone.core import entries, merkle, signing
+from ledgerstone.core import canonical, entries, merkle, signing
 from ledgerstone.core.entries import Counts, Header, Idempotency, Stamp, StorePoint
 from ledgerstone.core.values import Limits
 from ledgerstone.errors import CorruptionError
@@ -118,6 +118,15 @@ def read(data: bytes, *, expected: bytes | None = None) -> tuple[bytes, Header]:
     if expected is not None and commit != expected:
         raise CorruptionError(f"commit {expected.hex()}: its bytes were altered")
     return commit, entries.decode_header(data)
+
+
+def link(data: bytes) -> tuple[bytes, bytes]:
+    """A commit's id and its parent's (empty for the first), for a walk along a chain; the rest is not looked at."""
+    value = canonical.decode(data, shaped=True)
+    parent = value.get("parent", "") if type(value) is dict else None
+    if type(parent) is not str:
+        raise CorruptionError("header: parent is not a hash")
+    return merkle.leaf_hash(data), bytes.fromhex(parent)
 
 
 def follows(header: Header, before: Head | None, *, namespace: str) -> str | None:

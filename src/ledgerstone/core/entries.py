@@ -180,8 +180,9 @@ class ErasedEntry(Entry):
 @_entry("restore")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreEntry(Entry):
-    """A restored backup goes on from here; the head that it abandons stands as evidence."""
+    """On the store chain: an older or other history of a chain was accepted; what it abandons stands as evidence."""
 
+    namespace: str = field(NAMESPACE)
     abandoned_sequence: int = field(integer())
     abandoned: bytes = field(HASH)
     content: Sealed | None = field(SEALED, absent=None)

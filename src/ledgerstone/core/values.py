@@ -301,6 +301,7 @@ class Remembered:
     repeated: bool = False
     replaced: Record | None = None
     created_namespace: bool = False
+    notices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

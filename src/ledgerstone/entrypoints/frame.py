@@ -38,11 +38,11 @@ class Door:
         return host.settle(self.flags)
 
     @contextmanager
-    def memory(self, *, create: bool = False) -> Iterator[Memory]:
-        """The store as whoever runs this command sees it."""
+    def memory(self, *, create: bool = False, check: bool = True) -> Iterator[Memory]:
+        """The store as whoever runs this command sees it; without ``check`` also one that is refused."""
         settings = self.settings()
         who = host.caller(settings, door="cli", terminal=self.terminal)
-        with host.open_memory(settings, who, create=create) as memory:
+        with host.open_memory(settings, who, create=create, check=check) as memory:
             yield memory
 
     @property

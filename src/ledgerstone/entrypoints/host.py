@@ -202,10 +202,11 @@ def project_hints(settings: Settings) -> ProjectHints | None:
     return replace(found or ProjectHints(), binding=settings.project)
 
 
-def open_memory(settings: Settings, caller: Caller, *, create: bool = False) -> Memory:
+def open_memory(settings: Settings, caller: Caller, *, create: bool = False, check: bool = True) -> Memory:
     """The store as a caller sees it; only with ``create`` are a missing store and its key made.
 
     No key is ever made for a store that exists, and no store where one is missing, unless that was asked for.
+    Without ``check`` a store that is refused can be verified and rebuilt.
     """
     there = _exists(settings.store)
     if not there and not create:
@@ -225,7 +226,7 @@ def open_memory(settings: Settings, caller: Caller, *, create: bool = False) -> 
         keys = load_keys(settings.key_file, create=create and not there)
     except OSError as error:
         raise UnavailableError(f"{error.filename}: {error.strerror}") from error
-    return Memory.open(settings.store, keys=keys, caller=caller, create=create)
+    return Memory.open(settings.store, keys=keys, caller=caller, create=create, state=settings.state, check=check)
 
 
 def _directories(environ: Mapping[str, str]) -> tuple[Path, Path, Path, str]:

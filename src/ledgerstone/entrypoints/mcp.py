@@ -328,6 +328,7 @@ WRITTEN: Final = _object(
     },
     {
         **dict.fromkeys(("notice", "key", "status"), STRING),
+        "notices": STRINGS,
         "replaced": ENTRY,
         "repeated": {"type": "boolean"},
         "created_namespace": {"type": "boolean"},

@@ -101,6 +101,7 @@ def remembered(answer: Remembered) -> dict[str, Any]:
             replaced=replaced,
             repeated=answer.repeated or None,
             created_namespace=answer.created_namespace or None,
+            notices=answer.notices,
         ),
     }
 

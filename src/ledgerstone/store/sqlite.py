@@ -10,6 +10,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
@@ -162,6 +163,11 @@ class SqliteReader:
         number, sequence, head, signature, frontier = row
         hashes = tuple(frontier[i : i + HASH_BYTES] for i in range(0, len(frontier), HASH_BYTES))
         return ChainRow(number, namespace, sequence, head, signature, hashes)
+
+    def edits(self) -> int:
+        """A number that changes whenever another connection has committed."""
+        version: int = self._one("PRAGMA data_version")
+        return version
 
     def first_chain(self) -> str | None:
         """The namespace of the chain that was made first, which is the store's own."""
@@ -349,14 +355,13 @@ class SqliteReader:
     def candidates(self, number: int, positions: Sequence[int]) -> Iterator[Candidate]:
         """The columns of those records that stand, in the order asked; those that have ended are passed over."""
         sql = (
-            "SELECT record.row, trust, expires, length, words FROM carray(?) AS asked "
+            f"SELECT record.row & {_MASK}, trust, expires, length, words FROM carray(?) AS asked "
             "JOIN record ON record.row = asked.value JOIN words ON words.row = record.row WHERE ending = 0"
         )
         if not positions:
             return
         rows = apsw.carray(array("q", [number << _BITS | position for position in positions]))
-        for row, *columns in self._connection.execute(sql, (rows,)):
-            yield Candidate(row & _MASK, *columns)
+        yield from map(Candidate._make, self._connection.execute(sql, (rows,)))
 
     def corpus(self, number: int) -> Corpus:
         row = self._one("SELECT through, documents, length FROM corpus WHERE number = ?", number)
@@ -641,6 +646,8 @@ class SqliteStore:
             with suppress(FileExistsError):
                 os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         self._identity = self._stat()
+        self._wal = Path(f"{self.path}-wal")
+        self.found: bytes | None = self.mark()
         self._connection = self._connect()
         # True when a connection was given up and no other could be had.
         self._lost = False
@@ -659,6 +666,21 @@ class SqliteStore:
                 hint="remove the other links, or restore a backup to a file of its own",
             )
         return found.st_dev, found.st_ino
+
+    def mark(self) -> bytes:
+        """How database and WAL look from outside: a hash over device, inode, size and times, by ``stat`` only."""
+        seen = []
+        for name in (self.path, self._wal):
+            try:
+                found = name.stat()
+            except FileNotFoundError:
+                seen.append((0, 0, 0, 0, 0))
+            else:
+                seen.append((found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns))
+        # An empty WAL and none hold the same.
+        if not seen[1][2]:
+            seen[1] = (0, 0, 0, 0, 0)
+        return sha256(repr(seen).encode("ascii")).digest()
 
     def _connect(self) -> apsw.Connection:
         with _translated():
