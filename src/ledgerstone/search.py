@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
+from itertools import starmap
 from typing import Final, NamedTuple
 
 from ledgerstone.core import ranking
@@ -79,13 +80,13 @@ def search(reader: Reader, number: int, query: str, sieve: Sieve, *, limit: int)
     best = [position for _, position in heapq.nlargest(SCORED, zip(gathered.values(), gathered, strict=True))]
     scored = ranking.scorer(weights, ranking.Corpus(documents, length))
     hits = [
-        Hit(scored(candidate.words, candidate.length), candidate.position)
+        (scored(candidate.words, candidate.length), candidate.position)
         for candidate in reader.candidates(number, best)
         if sieve.admits(candidate)
     ]
     hits.sort(reverse=True)
     notices = (f"{skipped} of {len(kept)} query words are too common here to find candidates by",) if skipped else ()
-    return Found(hits[:limit], notices)
+    return Found(list(starmap(Hit, hits[:limit])), notices)
 
 
 def _gather(
