@@ -145,6 +145,21 @@ def test_a_grant_ends_at_its_time(scratch: Scratch) -> None:
     assert scratch.memory.verify().ok
 
 
+def test_a_clock_set_back_does_not_revive_a_grant(scratch: Scratch) -> None:
+    """A commit has its parent's time at least, and a grant must last until then; what is admitted verifies."""
+    record = secret(scratch)
+    scratch.memory.grant("bob", Act.WRITE, namespace=record.namespace, expires=scratch.now + 60 * SECOND)
+    scratch.wait(120)
+    scratch.memory.remember("Later.")
+    scratch.wait(-100)
+
+    with pytest.raises(AuthorityError, match="expired"):
+        scratch.by(BOB).remember("Bob's.")
+
+    assert scratch.memory.remember("Ada's.").record.text == "Ada's."
+    assert scratch.memory.verify().ok
+
+
 def test_a_grant_to_come_is_refused_when_it_is_past(scratch: Scratch) -> None:
     """A grant ends in the future, and names a scope or a namespace, one of the two."""
     namespace = secret(scratch).namespace

@@ -369,9 +369,10 @@ def test_a_list_says_what_stands(ada: Memory) -> None:
 @pytest.mark.parametrize("what", ["recent", "tasks", "all"])
 @pytest.mark.parametrize("size", [1, 2, 3, 7])
 def test_pages_are_the_whole_list(scratch: Scratch, what: str, size: int) -> None:
-    """Page by page, within a namespace, every record comes once and in order."""
+    """Page by page, through all namespaces, every record comes once and in order."""
     memory = scratch.memory
-    memory.remember_many([Draft(text=f"Task {n}.", kind=Kind.TASK) for n in range(7)])
+    for scope, count in ((Scope.SESSION, 3), (Scope.PROJECT, 5), (Scope.USER, 4)):
+        memory.remember_many([Draft(text=f"Task {n}.", kind=Kind.TASK) for n in range(count)], scope=scope)
     whole = [record.address for record in memory.list_records(what, limit=100).items]
 
     paged: list[str] = []
@@ -384,4 +385,4 @@ def test_pages_are_the_whole_list(scratch: Scratch, what: str, size: int) -> Non
             break
 
     assert paged == whole
-    assert len(whole) == 7
+    assert len(whole) == 12
