@@ -26,9 +26,8 @@ def seal(before: Head | None, *, at: int = NOON, keys: Keyring = KEYS, **fields:
         limits=LIBRARY_LIMITS,
         counts=NO_COUNTS,
         state=bytes(32),
-        digests=(bytes(32),),
         store=None,
-        **fields,
+        **{"digests": (bytes(32),)} | fields,
     )
 
 
@@ -86,6 +85,28 @@ def test_without_a_signer_nothing_is_sealed() -> None:
     """A keyring that only checks does not seal."""
     with pytest.raises(ValueError, match="without a signer"):
         seal(None, keys=Keyring(pins=tuple(KEYS.public.values())))
+
+
+def test_a_commit_holds_each_entry_once() -> None:
+    """Two equal digests are refused before anything is signed; two different ones are sealed."""
+    assert seal(None, digests=(bytes(32), b"e" * 32)).header.entries == (bytes(32), b"e" * 32)
+
+    with pytest.raises(ValueError, match="a commit holds each entry once"):
+        seal(None, digests=(bytes(32), bytes(32)))
+
+
+def test_a_walk_needs_only_links() -> None:
+    """Each commit's own id and its parent's, empty for the first; what has none is corruption."""
+    commits = sealed(3)
+
+    assert [chain.link(commit.data) for commit in commits] == [
+        (commits[0].id, b""),
+        (commits[1].id, commits[0].id),
+        (commits[2].id, commits[1].id),
+    ]
+    for data in (b"[]", b'{"parent":1}', b"", b"{"):
+        with pytest.raises(CorruptionError):
+            chain.link(data)
 
 
 @pytest.mark.parametrize(

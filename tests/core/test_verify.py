@@ -9,9 +9,17 @@ from typing import Any
 import pytest
 
 from ledgerstone.core import canonical, chain, merkle, rules, state
-from ledgerstone.core.entries import Content, GenesisEntry, Idempotency, NamespaceEntry, RevokeEntry, StorePoint
+from ledgerstone.core.entries import (
+    AliasEntry,
+    Content,
+    GenesisEntry,
+    Idempotency,
+    NamespaceEntry,
+    RevokeEntry,
+    StorePoint,
+)
 from ledgerstone.core.signing import COMMIT, RECEIPT, Keyring
-from ledgerstone.core.values import LIBRARY_LIMITS, Act, Draft, Ending, Kind, Limits, Origin, Scope
+from ledgerstone.core.values import LIBRARY_LIMITS, Act, AliasOf, Draft, Ending, Kind, Limits, Origin, Scope
 from ledgerstone.core.verify import Authorities, Replay, check_signature
 from tests.core.chains import (
     ADA,
@@ -25,6 +33,7 @@ from tests.core.chains import (
     faults,
     forged,
     grant,
+    named,
     opaque,
     project_chain,
     replay,
@@ -360,16 +369,39 @@ def test_a_revoked_grant_allows_what_came_before() -> None:
     assert faults(pen) == [("grant", 2)]
 
 
+def test_a_second_revocation_does_not_move_the_first() -> None:
+    """It is found itself, and what was written between the two stays without a grant."""
+    write = rules.plain(grant(2, Act.WRITE))
+    store = store_chain()
+    pen = project_chain(store)
+    store.write(rules.plain(RevokeEntry(revokes=write.digest)))
+    pen.remember("Between.")
+
+    store.write(rules.plain(RevokeEntry(revokes=write.digest)))
+
+    assert faults(store) == [("rule", 2)]
+    assert faults(pen) == [("grant", 1)]
+
+
+def test_the_store_chain_names_no_point_of_itself() -> None:
+    """Its own commits have an order without one."""
+    store = store_chain()
+
+    store.write(rules.plain(grant(9, Act.READ)), store=StorePoint(sequence=0, id=b"s" * 32))
+
+    assert faults(store) == [("store", 1)]
+
+
 def test_revoking_what_is_no_grant_takes_no_grant() -> None:
-    """An alias or a namespace that ends leaves the grants alone."""
-    made = NamespaceEntry(namespace=opaque("ns", 5), scope=Scope.SHARED, nonce=NONCE)
-    store = store_chain(made)
-    store.write(rules.plain(RevokeEntry(revokes=rules.plain(made).digest)))
+    """An alias that ends leaves the grants alone."""
+    alias = named("/src", lambda sealed: AliasEntry(namespace=PROJECT, of=AliasOf.PATH, content=sealed))
+    store = store_chain(alias)
+    store.write(rules.plain(RevokeEntry(revokes=alias.digest)))
     pen = project_chain(store)
 
     pen.remember("Cedar.")
 
-    assert faults(pen) == []
+    assert faults(pen) == faults(store) == []
     assert replay(store).ended == {6: (1, Ending.REVOKED)}
 
 
