@@ -8,7 +8,7 @@ nobody else, and nothing in them needs to be counted again.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
@@ -104,6 +104,21 @@ class Anchors:
                     line = f"{sequence:020d} {commit.hex()} {tick:020d}\n".encode("ascii")
                     os.pwrite(where if where is not None else -1, line, 0)
             os.pwrite(descriptor, f"{tick:020d} {mark.hex()}\n".encode("ascii"), 0)
+
+    def keep_erased(self, commitments: Iterable[bytes]) -> None:
+        """Remember commitments whose contents were erased, so that an older copy does not bring them back."""
+        lines = "".join(f"{commitment.hex()}\n" for commitment in sorted(commitments))
+        if lines:
+            with self._locked(), (self.folder / "erased").open("a", encoding="ascii") as file:
+                file.write(lines)
+
+    def erased(self) -> frozenset[bytes]:
+        """The commitments whose contents were erased on this machine."""
+        try:
+            lines = (self.folder / "erased").read_text(encoding="ascii").split()
+        except FileNotFoundError:
+            return frozenset()
+        return frozenset(bytes.fromhex(line) for line in lines)
 
     def close(self) -> None:
         """Give the descriptors back."""

@@ -342,8 +342,8 @@ class Block:
             batch.add(one)
         batch.append(self.writer, self._ledger.keyring)
 
-    def settle(self, target: Target) -> tuple[Chain, Stamp]:
-        """Authorise a write to a target, make what it needs (namespace, names of session and host), and stamp it."""
+    def settle(self, target: Target, act: Act = Act.WRITE) -> tuple[Chain, Stamp]:
+        """Authorise an act at a target, make what it needs (namespace, names of session and host), and stamp it."""
         identity, caller, place = self.identity, self.identity.caller, target.place
         # What is written next is signed: it must not rest on rows that somebody took away.
         self.reading.catalogued()
@@ -351,7 +351,7 @@ class Block:
         if where is not None:
             self.reading.counted(where)
         create = self.authorize(Act.CREATE, place) if where is None else None
-        grant = self.authorize(Act.WRITE, place, where)
+        grant = self.authorize(act, place, where)
         principal = self.principal
         session, host = identity.session_id, identity.host_id
         new: list[Admitted] = []

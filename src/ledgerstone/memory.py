@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
 
-from ledgerstone import administration, auditing, listing, recalling, verifying
+from ledgerstone import administration, auditing, forgetting, listing, recalling, verifying
 from ledgerstone.anchors import Anchors
 from ledgerstone.core import canonical, entries, rules
 from ledgerstone.core.authority import Caller, Place
@@ -28,6 +28,7 @@ from ledgerstone.core.values import (
     Draft,
     Event,
     Finding,
+    Forgotten,
     Mode,
     Origin,
     Page,
@@ -398,6 +399,23 @@ class Memory:
             answers = self._committed(block, batch, where_target, key, verb, wire)
         return _warned(block, answers)[0]
 
+    def forget(
+        self,
+        targets: str | Sequence[str],
+        *,
+        reason: str | None = None,
+        keep: Sequence[str] = (),
+        dry_run: bool = True,
+    ) -> Forgotten:
+        """Erase texts for good: a memory with all its versions, one version by its address, or ``key:NAME``.
+
+        As a dry run, which is the default, it only says what it would reach. For real, contents and salts are gone
+        from database, log and index, together with the summaries that cover them (unless named in ``keep``); an
+        erasure entry proves that something was there, and the chain still verifies. Takes the grant to forget.
+        """
+        wanted = (targets,) if isinstance(targets, str) else tuple(targets)
+        return forgetting.forget(self._ledger, self.caller, wanted, reason=reason, keep=keep, dry_run=dry_run)
+
     def recall(
         self,
         query: str = "",
@@ -484,6 +502,7 @@ class Memory:
             ledger.trust(report.heads, back=accept)
             if abandoned:
                 administration.accept(ledger, self.caller, abandoned)
+                forgetting.again(ledger, self.caller)
         return report
 
     def rebuild(self) -> Report:

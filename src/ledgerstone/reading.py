@@ -400,6 +400,7 @@ class Reading:
             depth=record.depth,
             key=content.key if content is not None else None,
             expires=record.expires,
+            sealed=entry.content is not None if isinstance(entry, CloseEntry | RetractEntry) else True,
             ended_by=proven.ended_by,
             ending=proven.ending,
         )

@@ -93,6 +93,7 @@ def _commits(reader: Reader, replay: Replay, row: ChainRow, keyring: Keyring) ->
                 replay.find("signature", sequence, "its kept signature is missing")
             else:
                 check_signature(replay, keyring, commit, header, signature)
+    replay.finish()
     _finish_chain(replay, row, keyring, signatures, tiles)
     if rows.left():
         replay.find("entries", None, "there are entries or contents that no commit lists")

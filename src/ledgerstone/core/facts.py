@@ -18,7 +18,8 @@ class Slot(NamedTuple):
 class Known(NamedTuple):
     """One version as rules see it.
 
-    ``body`` is the position whose content holds its text; ``depth`` counts the levels of summaries below it.
+    ``body`` is the position whose content holds its text; ``depth`` counts the levels of summaries below it;
+    ``sealed`` says that its own entry commits to a content.
     """
 
     position: int
@@ -34,6 +35,7 @@ class Known(NamedTuple):
     depth: int
     key: str | None
     expires: int | None = None
+    sealed: bool = False
     ended_by: int = 0
     ending: Ending = Ending.NONE
 
@@ -53,7 +55,8 @@ class Change(NamedTuple):
 
     ``born`` is the ending the entry itself has from the start (NONE for nearly all). ``ended`` names earlier
     positions. ``sources`` and ``covers`` are positions. ``lookups`` find an entry by what it is about: a noun and a
-    value. ``indexed`` says that the text at ``added.body`` belongs in the word index under this position.
+    value. ``indexed`` says that the text at ``added.body`` belongs in the word index under this position. ``erased``
+    are those positions among ``ended`` that lose their content.
     """
 
     position: int
@@ -63,6 +66,7 @@ class Change(NamedTuple):
     sources: tuple[int, ...] = ()
     covers: tuple[int, ...] = ()
     lookups: tuple[tuple[str, str], ...] = ()
+    erased: tuple[int, ...] = ()
     live: bool = False
     indexed: bool = False
 

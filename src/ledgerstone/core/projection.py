@@ -11,6 +11,7 @@ from ledgerstone.core.entries import (
     Content,
     Counts,
     Entry,
+    ErasureEntry,
     GenesisEntry,
     GrantEntry,
     KeyEntry,
@@ -65,6 +66,8 @@ def project(entry: Entry, content: Content | None, slot: Slot, facts: Facts) -> 
             return _settled(entry, entry.closes, slot, facts)
         case RetractEntry():
             return _settled(entry, entry.retracts, slot, facts)
+        case ErasureEntry():
+            return _erasure(entry, slot, facts)
         case RevokeEntry():
             target = facts.position(entry.revokes)
             ended = () if target is None else ((target, Ending.REVOKED),)
@@ -128,6 +131,7 @@ def _record(entry: RecordEntry, content: Content | None, slot: Slot, facts: Fact
         depth=entry.depth,
         key=content.key if content is not None else None,
         expires=entry.expires,
+        sealed=True,
         ended_by=slot.sequence if born else 0,
         ending=born,
     )
@@ -158,6 +162,7 @@ def _settled(entry: CloseEntry | RetractEntry, target: bytes, slot: Slot, facts:
         version=entry.version,
         status=Status.CLOSED if closed else Status.RETRACTED,
         trust=entry.trust,
+        sealed=sealed(entry),
         ended_by=0 if closed else slot.sequence,
         ending=Ending.NONE if closed else ending,
     )
@@ -227,7 +232,8 @@ class Folded:
             known = self.version(position)
             if known is not None:
                 before.append(known)
-                self.known[position] = known._replace(ended_by=slot.sequence, ending=ending)
+                key = None if ending is Ending.ERASED else known.key
+                self.known[position] = known._replace(ended_by=slot.sequence, ending=ending, key=key)
                 self._oblige(known, -1)
         for noun, value in change.lookups:
             self._listed.add((noun, value))
@@ -314,6 +320,32 @@ class Folded:
         return self.open
 
 
+def carriers(known: Known, facts: Facts) -> list[Known]:
+    """Every version that holds the text of this one: the record it was written in, and what was closed or retracted."""
+    first = facts.version(known.body)
+    found = [known if first is None else first]
+    while True:
+        following = facts.version_of(known.memory, found[-1].version + 1)
+        if following is None or following.body != known.body:
+            return found
+        found.append(following)
+
+
+def _erasure(entry: ErasureEntry, slot: Slot, facts: Facts) -> Change:
+    """Contents that are gone: with a text go all versions that hold it, and the ground of what rests on them."""
+    erased: dict[int, Known] = {}
+    for digest in entry.erases:
+        position = facts.position(digest)
+        known = facts.version(position) if position is not None else None
+        if known is not None:
+            erased |= {one.position: one for one in carriers(known, facts) if one.ending is not Ending.ERASED}
+    ended = dict.fromkeys(erased, Ending.ERASED)
+    for known in erased.values():
+        for position, ending in undermined(known, facts, Ending.ERASED):
+            ended.setdefault(position, ending)
+    return Change(slot.position, ended=tuple(sorted(ended.items())), erased=tuple(sorted(erased)), live=sealed(entry))
+
+
 def undermined(known: Known, facts: Facts, ending: Ending = Ending.SUPERSEDED) -> tuple[tuple[int, Ending], ...]:
     """The summaries that go stale, however far above, when a version ends.
 
@@ -350,14 +382,18 @@ def counted(counts: Counts, change: Change, ended: Iterable[Known]) -> Counts:
     if added is not None:
         current += added.current
         open_tasks += obligation(added)
+    live, indexed = counts.live + change.live, counts.indexed + change.indexed
     for known in ended:
         current -= known.current
         open_tasks -= obligation(known)
+        if known.position in change.erased:
+            live -= known.sealed
+            indexed -= known.status is not Status.RETRACTED
     return Counts(
         entries=counts.entries + 1,
         records=counts.records + (added is not None),
-        live=counts.live + change.live,
+        live=live,
         current=current,
         open=open_tasks,
-        indexed=counts.indexed + change.indexed,
+        indexed=indexed,
     )

@@ -13,6 +13,7 @@ from ledgerstone.core.entries import (
     CloseEntry,
     Content,
     Entry,
+    ErasureEntry,
     GenesisEntry,
     GrantEntry,
     KeyEntry,
@@ -475,9 +476,9 @@ def _check_settled(entry: CloseEntry | RetractEntry, stamp: Stamp, facts: Facts)
 
 
 # What stands in which chain under rules 1; the kinds in neither are reserved for later rules.
-_OF_NAMESPACES: Final = frozenset({"genesis", "record", "close", "retract"})
+_OF_NAMESPACES: Final = frozenset({"genesis", "record", "close", "retract", "erasure"})
 _OF_THE_STORE: Final = frozenset(
-    {"genesis", "key", "name", "namespace", "alias", "grant", "revoke", "refusal", "restore"}
+    {"genesis", "key", "name", "namespace", "alias", "grant", "revoke", "refusal", "restore", "erased"}
 )
 # The fields that a content may have, by the noun that commits to it; all others hold a name.
 _TEXT_FIELDS: Final = frozenset({"text"})
@@ -486,6 +487,8 @@ _CONTENT_FIELDS: Final = {
     | {"key", "source", "title", "place", "tags", "due", "valid_from", "valid_until", "triggers"},
     "close": frozenset({"reason"}),
     "retract": frozenset({"reason"}),
+    "restore": frozenset({"reason"}),
+    "erasure": frozenset({"reason"}),
 }
 _NAME_PREFIX: Final = {NameOf.PRINCIPAL: "prn_", NameOf.SESSION: "ses_", NameOf.HOST: "hst_"}
 
@@ -496,6 +499,7 @@ def check_place(entry: Entry, content: Content | None, *, position: int, store: 
         refuse(entry.noun, f"has no place in the chain of a {'store' if store else 'namespace'} under rules 1")
     if isinstance(entry, GenesisEntry) != (position == 0):
         refuse("genesis", "is the first entry of a chain, and only the first")
+    _check_piece(entry)
     if content is None:
         return
     allowed = _CONTENT_FIELDS.get(entry.noun, frozenset({"name"}))
@@ -505,8 +509,8 @@ def check_place(entry: Entry, content: Content | None, *, position: int, store: 
         refuse("content", f"of a {entry.noun} entry says {', '.join(sorted(said)) or 'nothing'}")
 
 
-def check_arranged(entry: Entry, facts: Facts) -> None:
-    """What a store chain arranges is of one piece, has an id of its own, and ends only what stands."""
+def _check_piece(entry: Entry) -> None:
+    """What is arranged is of one piece."""
     match entry:
         case GrantEntry():
             if (entry.scope is None) == (entry.namespace is None):
@@ -520,9 +524,20 @@ def check_arranged(entry: Entry, facts: Facts) -> None:
         case NamespaceEntry():
             if entry.scope is Scope.STORE:
                 refuse("namespace", "of scope store is the store's own, and nobody makes it")
+        case _:
+            pass
+
+
+def check_arranged(entry: Entry, facts: Facts) -> None:
+    """What is arranged has an id of its own, and ends or erases only what is there to end or erase."""
+    match entry:
         case RevokeEntry():
             if not facts.revocable(entry.revokes):
                 refuse("revoke", "names nothing that stands and can be revoked")
+        case ErasureEntry():
+            for digest in entry.erases:
+                if _at(digest, facts, "erasure").ending is Ending.ERASED:
+                    refuse("erasure", f"{digest.hex()[:16]} was erased before")
         case _:
             pass
     for noun, value in lookups(entry, ""):

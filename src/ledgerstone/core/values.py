@@ -333,6 +333,23 @@ class Recall:
     below_floor: tuple[Recalled, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forgotten:
+    """What an erasure reached, or would reach when ``erased`` is False.
+
+    ``addresses`` are all versions that lose their text; ``summaries`` those among them that cover another one;
+    ``rests`` stay, though what they rest on is gone. ``left`` says what could not be done, ``unreached`` what an
+    erasure cannot reach.
+    """
+
+    addresses: tuple[str, ...]
+    summaries: tuple[str, ...]
+    rests: tuple[str, ...]
+    erased: bool
+    left: tuple[str, ...]
+    unreached: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Page:
     """A part of a listing and the cursor that continues it, or None at its end."""

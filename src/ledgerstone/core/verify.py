@@ -22,7 +22,7 @@ from ledgerstone.core.entries import (
 )
 from ledgerstone.core.facts import Change, Slot
 from ledgerstone.core.projection import NO_COUNTS, Folded, counted, project
-from ledgerstone.core.values import Act, Finding, Scope
+from ledgerstone.core.values import Act, Ending, Finding, Scope
 from ledgerstone.errors import CorruptionError, RuleError
 
 
@@ -75,8 +75,10 @@ class Replay:
     """One chain, commit by commit. ``findings`` collects what is wrong; the rest is the state that results."""
 
     __slots__ = (
+        "_act",
         "_digests",
         "_grants",
+        "_present",
         "_sequences",
         "_stamps",
         "authorities",
@@ -103,11 +105,13 @@ class Replay:
         self.ended: dict[int, tuple[int, int]] = {}
         self.idempotencies: dict[bytes, int] = {}
         self.missing: list[tuple[int, int]] = []
+        self._present: set[int] = set()
         self.tiles: dict[int, bytes] = {}
         self._digests = bytearray()
         self._sequences = array("Q")
         self._stamps = bytearray()
         self._grants: dict[bytes, str] = {}
+        self._act = Act.WRITE
 
     def find(self, code: str, sequence: int | None, message: str) -> None:
         """Add a finding."""
@@ -129,6 +133,8 @@ class Replay:
         wrong = chain.follows(header, self.head, namespace=self.namespace)
         if wrong is not None:
             self.find("chain", expected, f"commit {header.sequence} {wrong}")
+        # An erasure entry stands alone; its noun is all that is needed here.
+        self._act = Act.FORGET if len(bodies) == 1 and b'"entry":"erasure"' in bodies[0] else Act.WRITE
         self._judge_stamp(header)
         if tuple(map(entries.digest_of, bodies)) != header.entries:
             self.find("entries", expected, "the entries are not those that the header lists")
@@ -208,8 +214,9 @@ class Replay:
                 self.find("content", sequence, f"entry {position} has a content that it does not commit to")
             return None
         if stored is None:
-            self.find("missing", sequence, f"the content of entry {position} is missing, and no erasure explains it")
+            self.missing.append((position, sequence))
             return None
+        self._present.add(position)
         salt, data = stored
         if len(salt) != canonical.SALT_BYTES or canonical.commitment(salt, data) != sealed.commitment:
             self.find("content", sequence, f"the content of entry {position} was altered")
@@ -259,13 +266,22 @@ class Replay:
             self.find("grant", header.sequence, "names no grant of the store chain")
             return
         grant = granted.entry
-        act = Act.CREATE if header.sequence == 0 else Act.WRITE
+        act = Act.CREATE if header.sequence == 0 else self._act
         place = Place(self.namespace, made.entry.scope, made.entry.owner)
         stands = granted.since <= point.sequence and (granted.until is None or granted.until > point.sequence)
         unexpired = grant.expires is None or grant.expires > stamp.at
         allowed = (grant.principal, grant.act) == (stamp.principal, act) and reaches(grant, place)
         if not (allowed and stands and unexpired and made.since <= point.sequence):
             self.find("grant", header.sequence, f"grant {grant.grant} did not allow this commit")
+
+    def finish(self) -> None:
+        """What only the end of the chain tells: a content is missing if and only if it was erased."""
+        for position, sequence in self.missing:
+            if self.ended.get(position, (0, 0))[1] != Ending.ERASED:
+                self.find("missing", sequence, f"the content of entry {position} is gone, and no erasure explains it")
+        for position, (sequence, ending) in self.ended.items():
+            if ending == Ending.ERASED and position in self._present:
+                self.find("content", sequence, f"the content of entry {position} is there, though it was erased")
 
     def leaves(self) -> Iterator[bytes]:
         """The leaves of the state tree as they stand now."""

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import sha256
+from itertools import repeat
 from pathlib import Path
 from typing import Any, Final
 
@@ -44,7 +45,7 @@ _MASK: Final = (1 << _BITS) - 1
 _LEVEL_BITS: Final = 36
 _KNOWN: Final = (
     "row, sequence, digest, memory, version, kind, status, trust, text_bytes, body, depth, key, expires, "
-    "ended_by, ending"
+    "sealed, ended_by, ending"
 )
 
 # Every table that holds rows of a chain, and which chain a row belongs to.
@@ -71,6 +72,7 @@ def _known(values: tuple[Any, ...]) -> Known:
         depth,
         key,
         expires,
+        sealed,
         by,
         ending,
     ) = values
@@ -89,6 +91,7 @@ def _known(values: tuple[Any, ...]) -> Known:
             depth=depth,
             key=key,
             expires=expires,
+            sealed=bool(sealed),
             ended_by=_place(by),
             ending=Ending(ending),
         )
@@ -424,10 +427,10 @@ class SqliteReader:
         """
         execute = self._connection.execute
         execute("CREATE VIRTUAL TABLE IF NOT EXISTS temp.posted USING fts5vocab(main, postings, instance)")
-        posted = sum(hash(pair) for pair in execute("SELECT term, doc FROM temp.posted"))
+        posted = sum(map(hash, execute("SELECT term, doc FROM temp.posted")))
         folded = "SELECT row, words FROM words JOIN corpus ON number = row >> ? WHERE row & ? < through"
         return posted == sum(
-            hash((word, row)) for row, words in execute(folded, (_BITS, _MASK)) for word in set(words.split())
+            sum(map(hash, zip(set(words.split()), repeat(row)))) for row, words in execute(folded, (_BITS, _MASK))
         )
 
     def word_row(self, number: int, position: int) -> WordRow | None:
@@ -489,13 +492,7 @@ class SqliteWriter(SqliteReader):
                 )
         for change in step.changes:
             self._derive(number, change, sequence)
-        for position, (by, ending) in step.ended.items():
-            execute("UPDATE record SET ended_by = ?, ending = ? WHERE row = ?", (by, ending, base | position))
-            if ending == Ending.REVOKED:
-                execute(
-                    "UPDATE catalog SET ended_by = ?, ending = ? WHERE number = ? AND position = ?",
-                    (by, ending, number, position),
-                )
+        self._end(number, step)
         for (level, index), children in step.nodes.items():
             execute(
                 "INSERT OR REPLACE INTO node(row, children) VALUES(?, ?)",
@@ -519,7 +516,7 @@ class SqliteWriter(SqliteReader):
         row = base | change.position
         if known is not None:
             execute(
-                f"INSERT INTO record({_KNOWN}, prefix) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                f"INSERT INTO record({_KNOWN}, prefix) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     row,
                     known.sequence,
@@ -534,6 +531,7 @@ class SqliteWriter(SqliteReader):
                     known.depth,
                     known.key,
                     known.expires,
+                    known.sealed,
                     known.ended_by,
                     known.ending.value,
                     _prefix(known.digest),
@@ -550,6 +548,43 @@ class SqliteWriter(SqliteReader):
                 "VALUES(?, ?, ?, ?, ?, 0, 0)",
                 (number, noun, value, change.position, sequence),
             )
+
+    def _end(self, number: int, step: Step) -> None:
+        """Mark what the commit ended, and take out what it erased."""
+        execute = self._connection.execute
+        for position, (by, ending) in step.ended.items():
+            row = number << _BITS | position
+            execute("UPDATE record SET ended_by = ?, ending = ? WHERE row = ?", (by, ending, row))
+            if ending == Ending.REVOKED:
+                execute(
+                    "UPDATE catalog SET ended_by = ?, ending = ? WHERE number = ? AND position = ?",
+                    (by, ending, number, position),
+                )
+        for change in step.changes:
+            for position in change.erased:
+                self._erase(number, position)
+
+    def _erase(self, number: int, position: int) -> None:
+        """Take a content out of the file, and everything that was derived from its text."""
+        execute = self._connection.execute
+        row = number << _BITS | position
+        execute("DELETE FROM content WHERE row = ?", (row,))
+        execute("UPDATE record SET key = NULL WHERE row = ?", (row,))
+        words = self.word_row(number, position)
+        if words is None:
+            return
+        execute("DELETE FROM words WHERE row = ?", (row,))
+        corpus = self.corpus(number)
+        if position >= corpus.through:
+            return
+        execute("DELETE FROM postings WHERE rowid = ?", (row,))
+        for word in words.words.split():
+            execute("UPDATE frequency SET holding = holding - 1 WHERE number = ? AND word = ?", (number, word))
+            execute("DELETE FROM frequency WHERE number = ? AND word = ? AND holding = 0", (number, word))
+        execute(
+            "UPDATE corpus SET documents = documents - 1, length = length - ? WHERE number = ?",
+            (words.length, number),
+        )
 
     def _index(self, base: int, row: WordRow) -> None:
         self._connection.execute(
@@ -828,6 +863,21 @@ class SqliteStore:
         if self._lost:
             self._connection = self._connect()
             self._lost = False
+
+    def files(self) -> tuple[Path, ...]:
+        """The files that may hold what was stored."""
+        return tuple(path for path in (self.path, self._wal, Path(f"{self.path}-shm")) if path.exists())
+
+    def scrub(self) -> list[str]:
+        """After an erasure: let no trace of it stay in index, WAL or free pages; returns what could not be done."""
+        undone = []
+        with self._lock, _translated():
+            self._usable()
+            self._connection.execute("INSERT INTO postings(postings) VALUES('optimize')")
+            busy, _, _ = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").get
+            if busy:
+                undone.append("the write-ahead log: another process is reading; run the same command again later")
+        return undone
 
     def close(self) -> None:
         """Give the file back; a closed store serves no more. In a forked child nothing is touched."""
