@@ -116,7 +116,7 @@ def test_a_trail_is_cut_at_its_limit(ada: Memory) -> None:
     memory = written[0].record.memory
 
     newest = ada.audit(target=memory, limit=2)
-    older = ada.audit(target=memory, limit=2, before=newest[-1].sequence)
+    older = ada.audit(target=memory, limit=2, before=newest[-1].at)
 
     assert [event.sequence for event in newest] == [written[5].sequence, written[4].sequence]
     assert [event.sequence for event in older] == [written[3].sequence, written[2].sequence]

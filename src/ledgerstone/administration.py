@@ -97,12 +97,13 @@ def alias(ledger: Ledger, caller: Caller, namespace: str, *, remote: str | None,
 
 def detach(ledger: Ledger, caller: Caller, namespace: str, value: str) -> None:
     """End every alias of a project that has this remote or path as its value."""
+    values = {value, normalise_remote(value)}
 
     def make(block: Block) -> list[Admitted]:
         ended = [
             rules.plain(RevokeEntry(revokes=proven.digest))
             for proven, name in _standing(block.reading, "alias")
-            if isinstance(proven.entry, AliasEntry) and (proven.entry.namespace, name) == (namespace, value)
+            if isinstance(proven.entry, AliasEntry) and proven.entry.namespace == namespace and name in values
         ]
         if not ended:
             raise NotFoundError(f"no alias {readable(value)} of {readable(namespace)}")

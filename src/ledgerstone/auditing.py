@@ -22,7 +22,7 @@ from ledgerstone.reading import Chain, Reading
 
 
 def events(reading: Reading, where: Chain, *, memory: str | None, limit: int, before: int | None) -> Iterator[Event]:
-    """The newest events of one chain, at most ``limit``; those of one memory, or below a sequence."""
+    """The newest events of one chain, at most ``limit``; those of one memory, or before a time."""
     expected = where.head.id
     given = 0
     for sequence, _, data in reading.reader.headers(where.number, newest=where.head.sequence, oldest=0):
@@ -33,7 +33,7 @@ def events(reading: Reading, where: Chain, *, memory: str | None, limit: int, be
             expected = header.parent
         if header.sequence != sequence:
             raise CorruptionError(f"{where.namespace}: commit {sequence} stands in another's place")
-        if before is not None and sequence >= before:
+        if before is not None and header.stamp.at >= before:
             continue
         for event in _of_commit(reading, where, commit, header):
             if memory is None or (event.target or "").partition("@")[0] == memory:
@@ -92,4 +92,5 @@ def _event(reading: Reading, where: Chain, commit: bytes, header: Header, index:
         previous_version=previous,
         new_version=new,
         sequence=header.sequence,
+        place=index,
     )

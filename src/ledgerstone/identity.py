@@ -12,9 +12,10 @@ from ledgerstone.core.namespaces import (
     Match,
     ProjectHints,
     choose_remote,
+    find,
     readable,
-    resolve,
     unknown,
+    unresolved,
 )
 from ledgerstone.core.projection import SCOPED, alias_lookup, name_lookup, scoped_lookup
 from ledgerstone.core.values import Act, AliasOf, NameOf, Refusal, Scope
@@ -176,12 +177,11 @@ class Identity:
         if hints is None:
             raise NamespaceError("no project is bound", hint=NEW_HINT)
         root = hints.paths[0] if hints.paths else None
-        try:
-            match = resolve(hints, self)
-        except NamespaceError:
+        match = find(hints, self)
+        if match is None:
             remote = choose_remote(hints.remotes)
-            if remote is None or self.by_alias(AliasOf.REMOTE, remote):
-                raise
+            if remote is None:
+                raise unresolved(hints)
             # Nobody has seen this remote: whoever may create makes it a project by writing to it.
             self.reading.catalogued()
             return Target(Place(None, Scope.PROJECT, self.principal), "new", remote, remote, root)

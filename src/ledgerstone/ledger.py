@@ -27,7 +27,7 @@ from ledgerstone.core.entries import (
 from ledgerstone.core.rules import Admitted
 from ledgerstone.core.signing import Keyring
 from ledgerstone.core.values import LIBRARY_LIMITS, Act, AliasOf, NameOf, Origin, Refusal, Scope
-from ledgerstone.errors import AuthorityError, CorruptionError, StoreError
+from ledgerstone.errors import AuthorityError, CorruptionError, LedgerstoneError, StoreError
 from ledgerstone.identity import Identity, Target
 from ledgerstone.reading import Anchored, Chain, Heads, Reading
 from ledgerstone.store.protocol import Reader, Store, Writer
@@ -221,10 +221,15 @@ class Ledger:
             )
             for (act, reason, scope, namespace, principal), (count, first, last) in noted.items()
         ]
-        with self.writes(caller) as block:
-            owner = owner_of(block.reading)
-            for start in range(0, len(rows), MAX_REFUSALS):
-                block.store_commit(rows[start : start + MAX_REFUSALS], principal=owner, origin=Origin.SYSTEM)
+        try:
+            with self.writes(caller) as block:
+                owner = owner_of(block.reading)
+                for start in range(0, len(rows), MAX_REFUSALS):
+                    block.store_commit(rows[start : start + MAX_REFUSALS], principal=owner, origin=Origin.SYSTEM)
+        except LedgerstoneError:
+            with self._lock:
+                self._refusals = noted | self._refusals
+            raise
 
     def begin(self, caller: Caller) -> None:
         """Commit 0 of the store's own chain: its owner, its key and the owner's grants. Once; then nothing."""

@@ -446,8 +446,8 @@ class Memory:
     def audit(self, *, target: str | None = None, limit: int = 50, before: int | None = None) -> tuple[Event, ...]:
         """The newest events of what this caller may read, and its own refusals, newest first.
 
-        ``target`` keeps to one memory; ``before`` continues below a sequence. The chain is walked from the signed
-        head, so that an event is proven by its links.
+        ``target`` keeps to one memory; ``before`` continues before a time (microseconds UTC). The chain is walked from
+        the signed head, so that an event is proven by its links.
         """
         self._ledger.flush(self.caller)
         if not 1 <= limit <= MAX_EVENTS:
@@ -476,7 +476,7 @@ class Memory:
                     for event in auditing.events(reading, store, memory=None, limit=limit, before=before)
                     if everything or (event.refusal is not None and event.principal == self.caller.principal)
                 ]
-            events.sort(key=lambda event: (-event.at, event.namespace, -event.sequence, event.id))
+            events.sort(key=lambda event: (-event.at, event.namespace, -event.sequence, -event.place))
             return tuple(events[:limit])
 
     def verify(self, *, accept: bool = False) -> Report:

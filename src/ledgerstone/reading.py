@@ -401,6 +401,7 @@ class Reading:
             key=content.key if content is not None else None,
             expires=record.expires,
             sealed=entry.content is not None if isinstance(entry, CloseEntry | RetractEntry) else True,
+            content_bytes=record.content.bytes,
             ended_by=proven.ended_by,
             ending=proven.ending,
         )
@@ -421,9 +422,14 @@ class Reading:
             raise CorruptionError(f"{where.namespace}: entry {position} is no version of a memory")
         proven = found.proven
         standing = STANDING_OF_ENDING[proven.ending]
-        if standing is Standing.CURRENT and self.reader.covered(where.number, [position]):
+        if standing is Standing.CURRENT and self._covered(where, position):
             standing = Standing.COVERED
         return self.compose(where, scope, found, standing)
+
+    def _covered(self, where: Chain, position: int) -> bool:
+        """Whether a summary that stands and has not expired covers a record."""
+        above = [summary for _, summary in self.reader.covered(where.number, [position])]
+        return any(row.expires is None or row.expires > self.now for row in self.reader.candidates(where.number, above))
 
     def compose(self, where: Chain, scope: Scope, version: Version, standing: Standing) -> Record:
         """A proven version in the form it is returned in; what its time has overtaken is expired."""

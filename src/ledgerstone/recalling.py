@@ -25,6 +25,8 @@ from ledgerstone.search import Sieve, search
 # A covered record is out of the recent lane only: precise words still find it.
 RECALLED: Final = frozenset({Standing.CURRENT, Standing.COVERED})
 Visible = list[tuple[Chain, Place]]
+# How many records the recent lane looks at in one go.
+RECENT_ROWS: Final = 128
 
 
 class Spot(NamedTuple):
@@ -111,12 +113,24 @@ def _recent(reading: Reading, visible: Visible, sieve: Sieve, budget: Budget) ->
     """The newest that stand and that no summary covers, the namespaces taking turns."""
     lanes = []
     for order, (where, _) in enumerate(visible):
-        rows = reading.reader.recent(where.number, before=None, limit=2 * budget.candidates, every=False)
-        covered = reading.reader.covered(where.number, rows)
-        admitted = [
-            Spot(order, candidate.position)
-            for candidate in reading.reader.candidates(where.number, rows)
-            if candidate.position not in covered and sieve.admits(candidate)
-        ]
-        lanes.append(admitted[: budget.candidates])
+        lane: list[Spot] = []
+        before: int | None = None
+        while len(lane) < budget.candidates:
+            rows = reading.reader.recent(where.number, before=before, limit=RECENT_ROWS, every=False)
+            lane += [Spot(order, position) for position in _uncovered(reading, where, rows, sieve)]
+            if len(rows) < RECENT_ROWS:
+                break
+            before = rows[-1]
+        lanes.append(lane[: budget.candidates])
     return interleave(*lanes)[: budget.candidates]
+
+
+def _uncovered(reading: Reading, where: Chain, rows: list[int], sieve: Sieve) -> list[int]:
+    """Those of some records that may be recalled and that no summary which may be recalled covers."""
+    reader, number = reading.reader, where.number
+    pairs = reader.covered(number, rows)
+    summaries = {row.position for row in reader.candidates(number, [above for _, above in pairs]) if sieve.passes(row)}
+    covered = {position for position, above in pairs if above in summaries}
+    return [
+        row.position for row in reader.candidates(number, rows) if row.position not in covered and sieve.admits(row)
+    ]

@@ -42,14 +42,16 @@ class Sieve:
         self.omitted: Counter[str] = Counter()
 
     def admits(self, candidate: Candidate) -> bool:
+        """Whether a record that stands may be recalled; counts it, if not."""
+        if self.passes(candidate):
+            return True
+        expired = candidate.expires is not None and candidate.expires <= self._now
+        self.omitted["expired" if expired else "below_floor"] += 1
+        return False
+
+    def passes(self, candidate: Candidate) -> bool:
         """Whether a record that stands may be recalled."""
-        if candidate.expires is not None and candidate.expires <= self._now:
-            self.omitted["expired"] += 1
-            return False
-        if candidate.trust < self._floor:
-            self.omitted["below_floor"] += 1
-            return False
-        return True
+        return candidate.trust >= self._floor and (candidate.expires is None or candidate.expires > self._now)
 
 
 def search(reader: Reader, number: int, query: str, sieve: Sieve, *, limit: int) -> Found:

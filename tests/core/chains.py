@@ -188,6 +188,7 @@ def replay(pen: Pen, authorities: Authorities | None = None) -> Replay:
         read = replayed.header(sequence, written.header)
         if read is not None:
             replayed.commit(*read, written.bodies, written.contents)
+    replayed.finish()
     return replayed
 
 

@@ -108,7 +108,7 @@ class StoreContract:
             assert reader.digests(first.digest) == [(number, position)]
             assert reader.holder(number, "door") == position
             assert reader.resting_on(number, position) == reader.covering(number, position) == [above]
-            assert reader.covered(number, [position, above]) == {position}
+            assert reader.covered(number, [position, above]) == [(position, above)]
             assert reader.versions("mem_0000000000000000") == []
             assert reader.digests(bytes(32)) == []
             assert reader.holder(number, "roof") is None

@@ -124,9 +124,10 @@ def link(data: bytes) -> tuple[bytes, bytes]:
     """A commit's id and its parent's (empty for the first), for a walk along a chain; the rest is not looked at."""
     value = canonical.decode(data, shaped=True)
     parent = value.get("parent", "") if type(value) is dict else None
-    if type(parent) is not str:
-        raise CorruptionError("header: parent is not a hash")
-    return merkle.leaf_hash(data), bytes.fromhex(parent)
+    try:
+        return merkle.leaf_hash(data), b"" if parent == "" else entries.HASH.read(parent)
+    except ValueError as error:
+        raise CorruptionError(f"header: parent: {error}") from None
 
 
 def follows(header: Header, before: Head | None, *, namespace: str) -> str | None:

@@ -19,7 +19,7 @@ class Known(NamedTuple):
     """One version as rules see it.
 
     ``body`` is the position whose content holds its text; ``depth`` counts the levels of summaries below it;
-    ``sealed`` says that its own entry commits to a content.
+    ``sealed`` says that its own entry commits to a content, ``content_bytes`` how large the text's content is.
     """
 
     position: int
@@ -36,6 +36,7 @@ class Known(NamedTuple):
     key: str | None
     expires: int | None = None
     sealed: bool = False
+    content_bytes: int = 0
     ended_by: int = 0
     ending: Ending = Ending.NONE
 
@@ -109,4 +110,4 @@ class Facts(Protocol):
         """The position at which the commit in the making begins: what stands before it is earlier."""
 
     def open_tasks(self) -> tuple[int, int]:
-        """How many obligations stand at or above the default floor, and the bytes of their texts together."""
+        """How many obligations stand at or above the default floor, and the bytes of their contents together."""

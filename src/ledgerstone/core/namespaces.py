@@ -62,15 +62,20 @@ def resolve(hints: ProjectHints, facts: Namespaces) -> Match:
     it. An alias of the root also settles what the remotes leave open. Raises NotFoundError for an id that
     does not exist, as for one that is hidden, and NamespaceError when several namespaces fit, or none.
     """
+    match = find(hints, facts)
+    if match is None:
+        raise unresolved(hints)
+    return match
+
+
+def find(hints: ProjectHints, facts: Namespaces) -> Match | None:
+    """What ``resolve`` finds, or None when nothing fits; several that fit are an error all the same."""
     for by, namespace in (("explicit", hints.explicit), ("binding", hints.binding)):
         if namespace is not None:
             if not facts.exists(namespace):
                 raise unknown(namespace)
             return Match(namespace, by)
-    match = _by_path(hints.inside, facts) or _by_remote(hints, facts) or _by_path(hints.paths, facts)
-    if match is None:
-        raise _unresolved(hints)
-    return match
+    return _by_path(hints.inside, facts) or _by_remote(hints, facts) or _by_path(hints.paths, facts)
 
 
 def choose_remote(remotes: Sequence[tuple[str, str]]) -> str | None:
@@ -149,7 +154,8 @@ def _by_alias(kind: AliasOf, value: str, facts: Namespaces) -> str | None:
     return namespaces[0] if namespaces else None
 
 
-def _unresolved(hints: ProjectHints) -> NamespaceError:
+def unresolved(hints: ProjectHints) -> NamespaceError:
+    """Make the error that says why nothing fits, and what to do about it."""
     remote = choose_remote(hints.remotes)
     known = "no project is known by any hint" if remote is None else f"no project is known by {remote}"
     return NamespaceError(hints.reason or known, hint=NEW_HINT)

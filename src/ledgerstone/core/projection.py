@@ -132,6 +132,7 @@ def _record(entry: RecordEntry, content: Content | None, slot: Slot, facts: Fact
         key=content.key if content is not None else None,
         expires=entry.expires,
         sealed=True,
+        content_bytes=entry.content.bytes,
         ended_by=slot.sequence if born else 0,
         ending=born,
     )
@@ -257,7 +258,7 @@ class Folded:
     def _oblige(self, known: Known, step: int) -> None:
         if obligation(known):
             count, size = self.open
-            self.open = count + step, size + step * known.text_bytes
+            self.open = count + step, size + step * known.content_bytes
 
     def position(self, digest: bytes) -> int | None:
         found = self._digests.get(digest)

@@ -60,7 +60,7 @@ from ledgerstone.errors import ConflictError, NotFoundError, RuleError
 TASK_OVERHEAD_BYTES: Final = 320
 # What rules 1 lets open tasks take together: what a default recall has for them. Frozen with the rules.
 MAX_OPEN_TASKS: Final = 16
-MAX_OPEN_TASK_BYTES: Final = 7968
+MAX_OPEN_TASK_BYTES: Final = 7168
 
 
 class Admitted(NamedTuple):
@@ -348,7 +348,7 @@ def _check_status(entry: RecordEntry, facts: Facts) -> None:
         refuse("status", "a task is open or closed, and nothing else is")
     if entry.status is Status.OPEN and entry.trust >= DEFAULT_FLOOR:
         count, size = facts.open_tasks()
-        need = size + entry.content.text_bytes + (count + 1) * TASK_OVERHEAD_BYTES
+        need = size + entry.content.bytes + (count + 1) * TASK_OVERHEAD_BYTES
         if count + 1 > MAX_OPEN_TASKS or need > MAX_OPEN_TASK_BYTES:
             refuse(
                 "open_tasks",
@@ -394,12 +394,16 @@ def _check_ground(entry: RecordEntry, sources: list[Known], facts: Facts) -> Non
             refuse("summary", f"{canonical.address(known.memory, known.version)} would end with this very write")
 
 
+# What never became current, or lost its ground, can still be withdrawn.
+_RETRACTABLE: Final = frozenset({Ending.NONE, Ending.CONTESTED, Ending.HELD, Ending.STALE})
+
+
 def settle(target: Known, origin: Origin, *, closing: bool) -> None:
     """Closing takes an open task; retracting anything that stands; both at least the target's trust."""
     where = canonical.address(target.memory, target.version)
     if closing and not target.open_task:
         refuse("close", f"{where} is not an open task")
-    if not closing and not target.current:
+    if not closing and target.ending not in _RETRACTABLE:
         refuse("retract", f"{where} no longer stands")
     trust = TRUST_OF_ORIGIN[origin]
     if target.trust > trust:

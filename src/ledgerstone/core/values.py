@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from ledgerstone.errors import UsageError
+
 MICROSECOND: Final = 1_000_000
 MAX_INTEGER: Final = 2**53 - 1
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -193,6 +195,11 @@ class Limits:
     drafts: int = 8
     text_bytes: int = 8192
 
+    def __post_init__(self) -> None:
+        for name, most in (("drafts", MAX_DRAFTS), ("text_bytes", MAX_TEXT_BYTES)):
+            if not 1 <= getattr(self, name) <= most:
+                raise UsageError(f"limits: {name} from 1 to {most}, not {getattr(self, name)}")
+
 
 MAX_DRAFTS: Final = 256
 MAX_TEXT_BYTES: Final = 1_048_576
@@ -360,7 +367,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One line of the audit trail: a commit's entry, or a refusal. ``id`` is the commit's id and the entry's place."""
+    """One line of the audit trail: a commit's entry, or a refusal. ``id``: the commit's, and the entry's place."""
 
     id: str
     at: int
@@ -378,6 +385,7 @@ class Event:
     previous_version: int | None = None
     new_version: int | None = None
     sequence: int = 0
+    place: int = 0
 
 
 @dataclass(frozen=True, slots=True)

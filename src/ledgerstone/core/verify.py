@@ -157,9 +157,8 @@ class Replay:
             self.idempotencies[header.idempotency.key] = header.sequence
         frontier = () if self.head is None else self.head.grown
         if chain.completes_tile(header.sequence):
-            tile = merkle.append(frontier, header.sequence, commit)[1]
-            if tile is not None:
-                self.tiles[header.sequence // chain.SIGNATURE_EVERY] = tile
+            tile = merkle.append(frontier, header.sequence, commit)[1] or b""
+            self.tiles[header.sequence // chain.SIGNATURE_EVERY] = tile
         self.head = Head(commit, header, frontier)
         if self.store:
             self.authorities.commits.append(commit)

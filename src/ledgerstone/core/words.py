@@ -6,7 +6,7 @@ import re
 import string
 from collections import Counter
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import chain, pairwise
 from threading import Lock
 from typing import Final
@@ -46,7 +46,7 @@ def index_words(text: str) -> list[str]:
     if text.isascii():
         return _stemmed(text)
     words: list[str] = []
-    for place, piece in enumerate(_UNSPACED.split(_plain(text))):
+    for place, piece in enumerate(_unspaced_runs().split(_plain(text))):
         words += map(_stem, _unspaced(piece, singles=True)) if place % 2 else _stemmed(piece)
     return words
 
@@ -96,14 +96,18 @@ def _stand_in(mark: re.Match[str]) -> str:
 
 # Han, Kana and Hangul; Thai and Lao, Burmese, Khmer. Korean has spaces, but its particles cling to the
 # noun, and no stemmer here takes them off.
-_UNSPACED: Final = re.compile(
-    "([\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-    "\uac00-\ud7a3\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\U00020000-\U0003ffff]+)"
-)
+@cache
+def _unspaced_runs() -> re.Pattern[str]:
+    """Runs of those scripts; compiled when a text first needs it, since that takes longer than most texts."""
+    return re.compile(
+        "([\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+        "\uac00-\ud7a3\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\U00020000-\U0003ffff]+)"
+    )
+
 
 # After _plain every character beyond ASCII belongs to a word. A joiner and a word share no character, so
 # that a match never backtracks further than one joiner.
-_IN_WORD = r"[0-9A-Za-z_\x80-\U0010ffff]"
+_IN_WORD = r"[^\x00-/:-@\[-^`{-\x7f]"  # by what it is not: sre is slow to compile what goes beyond ASCII
 _JOINER = r"(?:://|[-./\\:@&+=#?~%]{1,2})"
 _LANGUAGE = rf"(?:\+\+|#)(?!{_IN_WORD})"  # C++, C#
 _CLITIC = rf"'(?i:[dmst]|ll|re|ve)(?!{_IN_WORD})"  # left out: Ann's, don't
@@ -118,7 +122,7 @@ _HUMP: Final = re.compile("(?<=[a-z])(?=[A-Z])|(?<=[A-Z0-9])(?=[A-Z][a-z])")
 def _cut(text: str) -> list[str]:
     """The words of a query, folded and not yet stemmed."""
     words: list[str] = []
-    for place, piece in enumerate(_UNSPACED.split(text if text.isascii() else _plain(text))):
+    for place, piece in enumerate([text] if text.isascii() else _unspaced_runs().split(_plain(text))):
         words += _unspaced(piece, singles=False) if place % 2 else chain.from_iterable(map(_chunk, piece.split()))
     return words
 

@@ -145,18 +145,17 @@ def _report(door: Door, report: Report, verb_: str = "") -> None:
 @click.command
 @click.argument("target", metavar="[ID]", required=False)
 @click.option("--limit", type=click.IntRange(1, MAX_LIST * 10), default=50, show_default=True)
-@click.option("--before", type=int, metavar="SEQUENCE", help="Only what came before this commit.")
+@click.option("--before", metavar="TIME", help="Only what came before this time.")
 @verb
-def audit(door: Door, target: str | None, limit: int, before: int | None) -> None:
+def audit(door: Door, target: str | None, limit: int, before: str | None) -> None:
     """Show who did what and when, newest first.
 
     Of one memory, or of all that may be read, refusals of your own included.
     """
-    with door.memory() as memory:
-        events = memory.audit(target=target, limit=limit, before=before)
-
     from ledgerstone.entrypoints import shown, wire
 
+    with door.memory() as memory:
+        events = memory.audit(target=target, limit=limit, before=None if before is None else wire.parse_time(before))
     door.answer(wire.events(events), lambda: "\n".join(map(shown.event, events)))
 
 

@@ -28,7 +28,7 @@ _DERIVED: Final = """
 CREATE TABLE record(row INTEGER PRIMARY KEY, sequence INTEGER NOT NULL, digest BLOB NOT NULL,
   prefix INTEGER NOT NULL, memory TEXT NOT NULL, version INTEGER NOT NULL, kind TEXT NOT NULL,
   status TEXT NOT NULL, trust INTEGER NOT NULL, text_bytes INTEGER NOT NULL, body INTEGER NOT NULL,
-  depth INTEGER NOT NULL, key TEXT, expires INTEGER, sealed INTEGER NOT NULL,
+  depth INTEGER NOT NULL, key TEXT, expires INTEGER, sealed INTEGER NOT NULL, content_bytes INTEGER NOT NULL,
   ended_by INTEGER NOT NULL, ending INTEGER NOT NULL) STRICT;
 CREATE INDEX record_memory ON record(memory, version);
 CREATE INDEX record_digest ON record(prefix);

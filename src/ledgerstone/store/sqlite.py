@@ -45,7 +45,7 @@ _MASK: Final = (1 << _BITS) - 1
 _LEVEL_BITS: Final = 36
 _KNOWN: Final = (
     "row, sequence, digest, memory, version, kind, status, trust, text_bytes, body, depth, key, expires, "
-    "sealed, ended_by, ending"
+    "sealed, content_bytes, ended_by, ending"
 )
 
 # Every table that holds rows of a chain, and which chain a row belongs to.
@@ -73,6 +73,7 @@ def _known(values: tuple[Any, ...]) -> Known:
         key,
         expires,
         sealed,
+        content_bytes,
         by,
         ending,
     ) = values
@@ -92,6 +93,7 @@ def _known(values: tuple[Any, ...]) -> Known:
             key=key,
             expires=expires,
             sealed=bool(sealed),
+            content_bytes=content_bytes,
             ended_by=_place(by),
             ending=Ending(ending),
         )
@@ -276,16 +278,16 @@ class SqliteReader:
         sql = "SELECT row FROM link WHERE source = ? AND covers = 1 ORDER BY row"
         return [row & _MASK for row in self._column(sql, number << _BITS | position)]
 
-    def covered(self, number: int, positions: Sequence[int]) -> set[int]:
-        """Which of the positions a standing summary covers."""
+    def covered(self, number: int, positions: Sequence[int]) -> list[tuple[int, int]]:
+        """Which of the positions a standing summary covers, and which one: (position, summary)."""
         sql = (
-            "SELECT asked.value FROM carray(?) AS asked JOIN link ON link.source = asked.value "
+            "SELECT asked.value, link.row FROM carray(?) AS asked JOIN link ON link.source = asked.value "
             "JOIN record ON record.row = link.row WHERE covers = 1 AND ending = 0"
         )
         if not positions:
-            return set()
+            return []
         rows = apsw.carray(array("q", [number << _BITS | position for position in positions]))
-        return {row & _MASK for row in self._column(sql, rows)}
+        return [(source & _MASK, row & _MASK) for source, row in self._connection.execute(sql, (rows,))]
 
     def links(self, number: int) -> Iterator[tuple[int, int, bool]]:
         sql = "SELECT source, row, covers FROM link WHERE source BETWEEN ? AND ?"
@@ -340,7 +342,7 @@ class SqliteReader:
 
     def open_size(self, number: int, floor: int) -> tuple[int, int]:
         sql = (
-            "SELECT count(*), ifnull(sum(text_bytes), 0) FROM record WHERE status = 'open' AND ending = 0 "
+            "SELECT count(*), ifnull(sum(content_bytes), 0) FROM record WHERE status = 'open' AND ending = 0 "
             "AND row BETWEEN ? AND ? AND trust >= ?"
         )
         size: tuple[int, int] = self._one(sql, *_range(number), floor)
@@ -516,7 +518,7 @@ class SqliteWriter(SqliteReader):
         row = base | change.position
         if known is not None:
             execute(
-                f"INSERT INTO record({_KNOWN}, prefix) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                f"INSERT INTO record({_KNOWN}, prefix) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     row,
                     known.sequence,
@@ -532,6 +534,7 @@ class SqliteWriter(SqliteReader):
                     known.key,
                     known.expires,
                     known.sealed,
+                    known.content_bytes,
                     known.ended_by,
                     known.ending.value,
                     _prefix(known.digest),
