@@ -29,6 +29,8 @@ def starting(scale: Scale, folder: Path) -> Iterator[Figure]:
     place = home / "project"
     place.mkdir(parents=True)
     environ = {"PATH": os.defpath, "HOME": str(home), "LEDGERSTONE_HOME": str(home / "ledgerstone")}
+    # The programs are those of the tree that is measured.
+    environ |= {name: value for name, value in os.environ.items() if name == "PYTHONPATH"}
     settings = host.settle(environ=environ, cwd=place)
     with host.open_memory(settings, host.caller(settings, door="cli", terminal=True), create=True) as memory:
         memory.use_project()
