@@ -21,6 +21,7 @@ from ledgerstone.core.values import (
     Ending,
     NameOf,
     Refusal,
+    Report,
     Scope,
 )
 from ledgerstone.errors import NamespaceError, NotFoundError, UsageError
@@ -162,16 +163,24 @@ def bound(ledger: Ledger, caller: Caller) -> dict[str, Any]:
         return answer | problems
 
 
-def accept(ledger: Ledger, caller: Caller, abandoned: Mapping[str, Anchor]) -> None:
-    """Keep on record which heads were given up when an older or other history was accepted."""
+def accept(ledger: Ledger, caller: Caller) -> Report:
+    """Take a store without any other fault as it is; which heads are given up stays on record in the store chain."""
 
-    def make(_: Block) -> list[Admitted]:
-        return [
+    def admit(block: Block, gone: Mapping[str, Anchor]) -> None:
+        grant = block.authorize(Act.ADMIN, _store_place(block.reading))
+        rows = [
             rules.plain(RestoreEntry(namespace=name, abandoned_sequence=anchor.sequence, abandoned=anchor.commit))
-            for name, anchor in sorted(abandoned.items())
-        ][:MAX_DRAFTS]
+            for name, anchor in sorted(gone.items())
+        ]
+        for start in range(0, len(rows), MAX_DRAFTS):
+            block.store_commit(
+                rows[start : start + MAX_DRAFTS],
+                principal=block.principal,
+                origin=caller.origin,
+                grant=grant.grant,
+            )
 
-    _administer(ledger, caller, make)
+    return ledger.accept(caller, admit)
 
 
 def grants(ledger: Ledger, caller: Caller, principal: str | None) -> tuple[dict[str, Any], ...]:

@@ -8,11 +8,13 @@ nobody else, and nothing in them needs to be counted again.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from ledgerstone.errors import CorruptionError, UnavailableError
 
@@ -21,9 +23,17 @@ try:
 except ImportError:  # pragma: no cover - Windows has no flock; one process at a time is then the host's promise
     fcntl = None  # type: ignore[assignment]
 
-MAX_OPEN_HEADS: Final = 64
+T = TypeVar("T")
+
+MAX_OPEN_FILES: Final = 64
+# How long a write waits for others to record theirs: 400 times 5 ms.
+LOCK_TRIES: Final = 400
+LOCK_SECONDS: Final = 0.005
 _LINE: Final = 20 + 1 + 64 + 1 + 20 + 1
-_FENCE: Final = 20 + 1 + 64 + 1
+_FENCE_LINE: Final = 20 + 1 + 64 + 1
+_FENCE: Final = "fence"
+_READ: Final = os.O_RDONLY
+_WRITE: Final = os.O_RDWR | os.O_CREAT
 
 
 class Anchor(NamedTuple):
@@ -35,27 +45,34 @@ class Anchor(NamedTuple):
 
 
 class Anchors:
-    """The folder of one store's path. May be shared by threads and processes; a lock keeps writers in turn."""
+    """The folder of one store's path. May be shared by threads and processes; a lock keeps writers in turn.
 
-    __slots__ = ("_descriptors", "_fence", "folder")
+    What cannot be read is UnavailableError, and never taken for nothing; what cannot be written is OSError.
+    """
+
+    __slots__ = ("_descriptors", "_pid", "_turn", "folder")
 
     def __init__(self, state: Path, path: str) -> None:
         self.folder: Final = state / "stores" / sha256(path.encode()).hexdigest()[:32]
-        self._descriptors: dict[str, int] = {}
-        self._fence: int | None = None
+        self._descriptors: dict[tuple[str, int], int] = {}
+        self._pid = os.getpid()
+        self._turn = threading.RLock()
 
     def store(self) -> str | None:
         """The id of the store that is known at this path; None when none is."""
-        try:
-            return (self.folder / "store").read_text(encoding="ascii").strip()
-        except FileNotFoundError:
-            return None
+        # A power cut may leave the file empty.
+        return self._readable(lambda: (self.folder / "store").read_text(encoding="ascii").strip(), "") or None
 
     def bind(self, store: str) -> None:
         """Remember which store is at this path; another one there is refused from now on."""
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._make()
         draft = self.folder / f".store.{os.getpid()}"
-        draft.write_text(f"{store}\n", encoding="ascii")
+        descriptor = os.open(draft, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
+        try:
+            os.write(descriptor, f"{store}\n".encode("ascii"))
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
         draft.replace(self.folder / "store")
 
     def check_path(self, path: Path) -> None:
@@ -67,106 +84,170 @@ class Anchors:
                 hint=f"put it back or restore a backup there; to begin anew, remove {self.folder}",
             )
 
-    def check_store(self, store: str) -> None:
-        """Refuse another store at this path."""
+    def check_store(self, store: str | None) -> None:
+        """Refuse another store at this path, and none."""
         known = self.store()
         if known not in {None, store}:
             raise CorruptionError(
-                f"the store at this path is {store}, not {known} that was here before",
+                f"the store at this path is {store or 'empty'}, not {known} that was here before",
                 hint=f"put the right file back; to accept this one, remove {self.folder}",
             )
 
     def tick(self) -> int:
         """How often this folder was written."""
-        return self._read_fence()[0]
+        return self._fence()[0]
 
     def unchanged(self, mark: bytes) -> bool:
         """True when the store's files look as they did after the last write that was recorded."""
-        return self._read_fence()[1] == mark.hex()
+        return self._fence()[1] == mark.hex()
+
+    def recorded(self) -> bool:
+        """True when it was ever recorded how the files look."""
+        return self._fence()[1] != ""
 
     def newest(self, namespace: str) -> Anchor | None:
         """The newest head of a chain that was recorded."""
-        descriptor = self._descriptor(namespace, create=False)
-        line = b"" if descriptor is None else os.pread(descriptor, _LINE, 0)
-        return _anchor(line)
+        return _anchor(self._read(f"heads/{namespace}", _LINE))
 
-    def record(self, mark: bytes, heads: Mapping[str, tuple[int, bytes]], *, back: bool = False) -> None:
-        """Remember how the files look now, and heads that were committed; a head that is not newer is left out.
+    def record(
+        self, look: Callable[[], bytes | None], heads: Mapping[str, tuple[int, bytes]], *, back: bool = False
+    ) -> None:
+        """Remember heads that were committed, unless a newer one is known, and how the files ``look`` after that.
 
-        ``back`` lets a head go back: what an owner accepts after a restore. Raises OSError when it cannot be kept.
+        ``look`` is asked when it is this writer's turn; None leaves what was recorded before. ``back`` lets a head
+        go back: what an owner accepts after a restore. Raises OSError when it cannot be kept.
         """
-        with self._locked() as descriptor:
-            tick = self._read_fence()[0] + 1
-            for namespace, (sequence, commit) in heads.items():
-                before = self.newest(namespace)
-                if back or before is None or before.sequence < sequence:
-                    where = self._descriptor(namespace, create=True)
-                    line = f"{sequence:020d} {commit.hex()} {tick:020d}\n".encode("ascii")
-                    os.pwrite(where if where is not None else -1, line, 0)
-            os.pwrite(descriptor, f"{tick:020d} {mark.hex()}\n".encode("ascii"), 0)
+        with self._locked() as fence:
+            tick, before = self._fence()
+            newer = {name: head for name, head in heads.items() if back or self._is_newer(name, head[0])}
+            if newer:
+                # The tick moves first: whoever sees it began to read after these heads were committed, and is shown
+                # them, even if nothing below is done any more.
+                tick += 1
+                os.pwrite(fence, _fence_line(tick, ""), 0)
+            for name, (sequence, commit) in newer.items():
+                line = f"{sequence:020d} {commit.hex()} {tick:020d}\n".encode("ascii")
+                os.pwrite(self._descriptor(f"heads/{name}", _WRITE), line, 0)
+            mark = look()
+            os.pwrite(fence, _fence_line(tick, before if mark is None else mark.hex()), 0)
+
+    def _is_newer(self, namespace: str, sequence: int) -> bool:
+        before = self.newest(namespace)
+        return before is None or before.sequence < sequence
 
     def keep_erased(self, commitments: Iterable[bytes]) -> None:
         """Remember commitments whose contents were erased, so that an older copy does not bring them back."""
-        lines = "".join(f"{commitment.hex()}\n" for commitment in sorted(commitments))
+        lines = "".join(f"{commitment.hex()}\n" for commitment in sorted(commitments)).encode("ascii")
         if lines:
-            with self._locked(), (self.folder / "erased").open("a", encoding="ascii") as file:
-                file.write(lines)
+            with self._locked():
+                descriptor = self._descriptor("erased", _WRITE)
+                os.pwrite(descriptor, lines, os.fstat(descriptor).st_size)
 
     def erased(self) -> frozenset[bytes]:
         """The commitments whose contents were erased on this machine."""
-        try:
+
+        def read() -> frozenset[bytes]:
             lines = (self.folder / "erased").read_text(encoding="ascii").split()
-        except FileNotFoundError:
-            return frozenset()
-        return frozenset(bytes.fromhex(line) for line in lines)
+            return frozenset(bytes.fromhex(line) for line in lines)
+
+        return self._readable(read, frozenset())
 
     def close(self) -> None:
         """Give the descriptors back."""
-        for descriptor in (*self._descriptors.values(), *(() if self._fence is None else (self._fence,))):
+        with self._alone():
+            self._let_go()
+
+    def _let_go(self) -> None:
+        for descriptor in self._descriptors.values():
             with suppress(OSError):
                 os.close(descriptor)
         self._descriptors.clear()
-        self._fence = None
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """One thread at a time; a forked child lets go of its parent's descriptors, whose lock it would share."""
+        if os.getpid() != self._pid:
+            self._pid = os.getpid()
+            self._turn = threading.RLock()
+            self._let_go()
+        with self._turn:
+            yield
 
     @contextmanager
     def _locked(self) -> Iterator[int]:
-        if self._fence is None:
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._fence = os.open(self.folder / "fence", os.O_CREAT | os.O_RDWR, 0o600)
-        if fcntl is not None:
-            fcntl.flock(self._fence, fcntl.LOCK_EX)
-        try:
-            yield self._fence
-        finally:
+        """One process at a time, with the descriptor of the fence."""
+        with self._alone():
+            fence = self._descriptor(_FENCE, _WRITE)
             if fcntl is not None:
-                fcntl.flock(self._fence, fcntl.LOCK_UN)
-
-    def _read_fence(self) -> tuple[int, str]:
-        if self._fence is None:
+                _wait_for(lambda: fcntl.flock(fence, fcntl.LOCK_EX | fcntl.LOCK_NB), self.folder)
             try:
-                self._fence = os.open(self.folder / "fence", os.O_RDWR)
-            except FileNotFoundError:
-                return 0, ""
-        line = os.pread(self._fence, _FENCE, 0)
-        tick, _, mark = line.decode("ascii", "replace").strip().partition(" ")
-        return (int(tick) if tick.isdigit() else 0), mark
+                yield fence
+            finally:
+                if fcntl is not None:
+                    fcntl.flock(fence, fcntl.LOCK_UN)
 
-    def _descriptor(self, namespace: str, *, create: bool) -> int | None:
-        found = self._descriptors.get(namespace)
+    def _fence(self) -> tuple[int, str]:
+        tick, _, mark = self._read(_FENCE, _FENCE_LINE).decode("ascii", "replace").partition(" ")
+        return (int(tick) if tick.isdigit() else 0), mark.strip()
+
+    def _read(self, name: str, size: int) -> bytes:
+        """The one line of a file, empty when there is none; read until it reads the same twice, without a lock."""
+
+        def read() -> bytes:
+            descriptor = self._descriptor(name, _READ)
+            line, again = b"", os.pread(descriptor, size, 0)
+            while line != again:
+                line, again = again, os.pread(descriptor, size, 0)
+            return line
+
+        with self._alone():
+            return self._readable(read, b"")
+
+    def _readable(self, read: Callable[[], T], absent: T) -> T:
+        """What is read; what is not there is absent, and what cannot be read is refused."""
+        try:
+            return read()
+        except (FileNotFoundError, NotADirectoryError):
+            return absent
+        except (OSError, ValueError) as error:
+            raise UnavailableError(
+                f"what is remembered of this store outside it cannot be read: {error}", hint=f"see to {self.folder}"
+            ) from error
+
+    def _descriptor(self, name: str, flags: int) -> int:
+        found = self._descriptors.get((name, flags))
         if found is None:
-            path = self.folder / "heads" / namespace
-            try:
-                if create:
-                    path.parent.mkdir(mode=0o700, exist_ok=True)
-                    found = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
-                else:
-                    found = os.open(path, os.O_RDWR)
-            except FileNotFoundError:
-                return None
-            if len(self._descriptors) >= MAX_OPEN_HEADS:
-                os.close(self._descriptors.pop(next(iter(self._descriptors))))
-            self._descriptors[namespace] = found
+            path = self.folder / name
+            if flags == _WRITE:
+                self._make(path.parent)
+            found = os.open(path, flags, 0o600)
+            if len(self._descriptors) >= MAX_OPEN_FILES:
+                # Never the fence, which may be locked by it.
+                oldest = next(key for key in self._descriptors if key[0] != _FENCE)
+                os.close(self._descriptors.pop(oldest))
+            self._descriptors[name, flags] = found
         return found
+
+    def _make(self, folder: Path | None = None) -> None:
+        for each in (self.folder.parent.parent, self.folder.parent, self.folder, folder or self.folder):
+            # The mode holds for the last part alone, so that each is made by itself.
+            each.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+def _wait_for(lock: Callable[[], object], folder: Path) -> None:
+    """Try again while somebody else holds the lock, but not for ever: whoever holds it may have been stopped."""
+    for _ in range(LOCK_TRIES):
+        try:
+            lock()
+        except BlockingIOError:
+            time.sleep(LOCK_SECONDS)
+        else:
+            return
+    raise TimeoutError(f"{folder} is locked by another process")
+
+
+def _fence_line(tick: int, mark: str) -> bytes:
+    return f"{tick:020d} {mark:64}\n".encode("ascii")
 
 
 def _anchor(line: bytes) -> Anchor | None:

@@ -14,6 +14,7 @@ from ledgerstone.core.entries import (
     NamespaceEntry,
     RecordEntry,
     RefusalEntry,
+    RestoreEntry,
     RetractEntry,
 )
 from ledgerstone.core.values import Event
@@ -69,7 +70,7 @@ def _event(reading: Reading, where: Chain, commit: bytes, header: Header, index:
             namespace = entry.namespace or (entry.scope.value if entry.scope is not None else namespace)
         case GrantEntry():
             target = entry.grant
-        case NamespaceEntry():
+        case NamespaceEntry() | RestoreEntry():
             target = entry.namespace
         case NameEntry():
             target = entry.id

@@ -5,11 +5,12 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import Final
 
 from ledgerstone import verifying
-from ledgerstone.anchors import Anchors
+from ledgerstone.anchors import Anchor, Anchors
 from ledgerstone.core import canonical, entries, rules
 from ledgerstone.core.authority import LOCAL_GRANTS, Caller, Denial, Place
 from ledgerstone.core.entries import (
@@ -26,10 +27,10 @@ from ledgerstone.core.entries import (
 )
 from ledgerstone.core.rules import Admitted
 from ledgerstone.core.signing import Keyring
-from ledgerstone.core.values import LIBRARY_LIMITS, Act, AliasOf, NameOf, Origin, Refusal, Scope
-from ledgerstone.errors import AuthorityError, CorruptionError, LedgerstoneError, StoreError
+from ledgerstone.core.values import LIBRARY_LIMITS, Act, AliasOf, Finding, NameOf, Origin, Refusal, Report, Scope
+from ledgerstone.errors import AuthorityError, CorruptionError, LedgerstoneError, StoreError, UnavailableError
 from ledgerstone.identity import Identity, Target
-from ledgerstone.reading import Anchored, Chain, Heads, Reading
+from ledgerstone.reading import Anchored, Chain, Heads, Reading, abandons
 from ledgerstone.store.protocol import Reader, Store, Writer
 from ledgerstone.writing import Batch
 
@@ -91,12 +92,45 @@ class Ledger:
         """
         with self._noting(caller) as denials:
             with self.store.write() as writer:
-                since = 0 if self.anchors is None else self.anchors.tick()
-                self._fence(writer, self.store.mark())
+                since = self.tick()
+                self._fence(writer, self.store.mark(), since)
                 reading = Reading(writer, self.keyring, self.heads, self.clock(), self._anchored(since))
                 block = Block(self, writer, reading, Identity(reading, caller, denials))
                 yield block
             block.warning = self.remember_heads(reading.committed)
+
+    def accept(self, caller: Caller, admit: Callable[[Block, Mapping[str, Anchor]], None]) -> Report:
+        """Verify, and remember what is there in place of what was remembered, in one write block.
+
+        ``admit`` judges the caller, and commits which heads are given up; it is asked only when nothing else is wrong.
+        """
+        with self._noting(caller) as denials:
+            with self.store.write() as writer:
+                report, gone = self.verified(writer, self.tick())
+                if not report.ok:
+                    return verifying.naming(report, gone)
+                # With heads of its own: these are not held to what is remembered.
+                reading = Reading(writer, self.keyring, Heads(), self.clock())
+                admit(Block(self, writer, reading, Identity(reading, caller, denials)), gone)
+            warning = self.trust({**report.heads, **reading.committed}, back=True)
+        if warning is not None:
+            raise UnavailableError(warning, hint="see to the state directory, then run: ledgerstone verify --accept")
+        return report
+
+    def verified(self, reader: Reader, since: int) -> tuple[Report, dict[str, Anchor]]:
+        """What a full verification finds, and the heads that were seen here and are gone."""
+        report = verifying.verify(reader, self.keyring)
+        if self.anchors is None:
+            return report, {}
+        known, found = self.anchors.store(), reader.first_chain()
+        if known not in {None, found}:
+            other = Finding("anchor", found or "", None, f"this is not the store {known} that was here before")
+            return replace(report, findings=(*report.findings, other)), {}
+        return report, verifying.abandoned(reader, report.heads, self.anchors, since)
+
+    def tick(self) -> int:
+        """How often heads were remembered outside the store; to be asked before a snapshot begins."""
+        return 0 if self.anchors is None else self.anchors.tick()
 
     def _anchored(self, since: int) -> Anchored | None:
         return None if self.anchors is None else Anchored(self.anchors, since)
@@ -104,13 +138,13 @@ class Ledger:
     @contextmanager
     def _snapshot(self) -> Iterator[Reading]:
         # Both are taken before the snapshot: whoever writes after it began cannot look like a rollback.
-        since = 0 if self.anchors is None else self.anchors.tick()
+        since = self.tick()
         mark = self.store.mark()
         with self.store.read() as reader:
-            self._fence(reader, mark)
+            self._fence(reader, mark, since)
             yield Reading(reader, self.keyring, self.heads, self.clock(), self._anchored(since))
 
-    def _fence(self, reader: Reader, mark: bytes | None) -> None:
+    def _fence(self, reader: Reader, mark: bytes | None, since: int) -> None:
         """Let nobody's edit pass: files that changed otherwise than by our own writes are verified in full first."""
         edits = reader.edits()
         if self.anchors is None or edits == self._edits:
@@ -118,7 +152,8 @@ class Ledger:
         seen = mark if self._opened else self.store.found
         if not self._ours(seen):
             self.heads.fenced = False
-            report = verifying.verify(reader, self.keyring)
+            self.anchors.check_store(reader.first_chain())
+            report, gone = self.verified(reader, since)
             if not report.ok:
                 first = report.findings[0]
                 raise CorruptionError(
@@ -126,9 +161,13 @@ class Ledger:
                     + (f", and {len(report.findings) - 1} more" if len(report.findings) > 1 else ""),
                     hint="run: ledgerstone verify, which names every fault",
                 )
-            # Only if nobody has touched it meanwhile is what was verified what is there.
-            if mark is not None and mark == self.store.mark():
-                self.anchors.record(mark, {})
+            if gone:
+                namespace, anchor = next(iter(gone.items()))
+                raise abandons(namespace, anchor, report.heads[namespace][0])
+            # What cannot be remembered is verified again at the next opening; a write says what is wrong with it.
+            with suppress(OSError):
+                # Only if nobody has touched it meanwhile is what was verified what is there.
+                self.anchors.record(lambda: mark if mark == self.store.mark() else None, report.heads)
         self.heads.fenced = self._opened = True
         self._edits = edits
 
@@ -147,27 +186,36 @@ class Ledger:
 
     def remember_heads(self, heads: Mapping[str, tuple[int, bytes]], *, back: bool = False) -> str | None:
         """Remember heads and how the files look outside the store; what went wrong with that, in words."""
-        mark = self.store.mark()
-        if self.anchors is None or mark is None:
+        if self.anchors is None:
             return None
         try:
-            self.anchors.record(mark, heads, back=back)
-        except OSError as error:
+            self.anchors.record(self.store.mark, heads, back=back)
+        except (OSError, UnavailableError) as error:
             return f"committed, but not remembered outside the store: {error}"
         return None
 
-    def trust(self, heads: Mapping[str, tuple[int, bytes]], *, back: bool = False) -> None:
+    def trust(self, heads: Mapping[str, tuple[int, bytes]], *, back: bool = False) -> str | None:
         """Take the files as they are: they were just verified, or written anew from verified history."""
         self.heads = Heads()
         self.heads.fenced = self._opened = self.anchors is not None
         self._edits = None
-        self.remember_heads(heads, back=back)
+        return self.remember_heads(heads, back=back)
+
+    def doubt(self) -> None:
+        """Verify what is there before it is read again: it was written anew, and not by commits."""
+        self.heads = Heads()
+        self._edits = None
 
     def close(self) -> None:
-        """Give the store back, and remember how that left its files."""
+        """Give the store back, and remember how that left its files, unless others have touched them."""
+        ours = False
+        if self.anchors is not None:
+            with suppress(OSError, UnavailableError):
+                mark = self.store.mark()
+                ours = mark is not None and self.anchors.unchanged(mark)
         self.store.close()
         if self.anchors is not None:
-            if self.heads.fenced:
+            if ours:
                 self.remember_heads({})
             self.anchors.close()
 
@@ -237,6 +285,9 @@ class Ledger:
         with self.store.write() as writer:
             if writer.first_chain() is not None:
                 return
+            if self.anchors is not None:
+                # An empty file where a store was is not a place for a new one.
+                self.anchors.check_store(None)
             signer = self.keyring.signer
             if signer is None:
                 raise StoreError("a store is made with a signing key", hint="run: ledgerstone init")
@@ -264,11 +315,14 @@ class Ledger:
                 batch.add(rules.plain(GrantEntry(grant=grant, principal=principal, act=act, scope=scope)))
             where = batch.append(writer, self.keyring)
             heads = reading.committed
+        self.bind(where.namespace)
+        self.trust(heads)
+
+    def bind(self, store: str) -> None:
+        """Remember which store is at this path; where nothing can be remembered, each write says so."""
         if self.anchors is not None:
-            self.anchors.bind(where.namespace)
-            self.heads.fenced = self._opened = True
-            self._edits = None
-            self.remember_heads(heads)
+            with suppress(OSError):
+                self.anchors.bind(store)
 
 
 def owner_of(reading: Reading) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
@@ -27,7 +28,6 @@ from ledgerstone.core.values import (
     Budget,
     Draft,
     Event,
-    Finding,
     Forgotten,
     Mode,
     Origin,
@@ -40,7 +40,7 @@ from ledgerstone.core.values import (
     Standing,
     Status,
 )
-from ledgerstone.errors import ConflictError, CorruptionError, NotFoundError, StoreError, UsageError
+from ledgerstone.errors import ConflictError, CorruptionError, LedgerstoneError, NotFoundError, StoreError, UsageError
 from ledgerstone.identity import Identity, Target, parse_target
 from ledgerstone.ledger import READ_ONLY_HINT, Block, Ledger
 from ledgerstone.reading import Chain, Reading
@@ -115,14 +115,12 @@ class Memory:
         return memory
 
     def _check(self) -> None:
-        """What opening proves: the store's own head, its anchor and fence, and that it is the store known here."""
+        """What opening proves: the store's own head, its anchor and fence; and remember the store once it is proven."""
         ledger = self._ledger
         with ledger.reads(self.caller) as (reading, _):
             store = reading.store.namespace
-            if ledger.anchors is not None:
-                ledger.anchors.check_store(store)
         if ledger.anchors is not None and ledger.anchors.store() is None:
-            ledger.anchors.bind(store)
+            ledger.bind(store)
 
     def bind(self, caller: Caller) -> Memory:
         """The same store for another caller."""
@@ -138,8 +136,10 @@ class Memory:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        # What went wrong in the block is told, not that the refusals could not be written for the same reason.
+        with suppress(LedgerstoneError) if kind is not None else nullcontext():
+            self.close()
 
     def remember(
         self,
@@ -486,33 +486,27 @@ class Memory:
         from now on; the heads that this abandons stay on record in the store chain. Takes admin.
         """
         ledger = self._ledger
-        mark = ledger.store.mark()
-        with ledger.store.read() as reader:
-            report = verifying.verify(reader, ledger.keyring)
-            abandoned = {} if ledger.anchors is None else verifying.abandoned(reader, report.heads, ledger.anchors)
-        if abandoned and not (accept and report.ok):
-            found = tuple(
-                Finding(
-                    "anchor", name, anchor.sequence, f"commit {anchor.commit.hex()[:16]} was seen here, and is gone"
-                )
-                for name, anchor in sorted(abandoned.items())
-            )
-            return replace(report, findings=report.findings + found)
-        if report.ok and mark == ledger.store.mark():
-            ledger.trust(report.heads, back=accept)
-            if abandoned:
-                administration.accept(ledger, self.caller, abandoned)
+        if accept:
+            report = administration.accept(ledger, self.caller)
+            if report.ok:
                 forgetting.again(ledger, self.caller)
-        return report
+            return report
+        since, mark = ledger.tick(), ledger.store.mark()
+        with ledger.store.read() as reader:
+            report, gone = ledger.verified(reader, since)
+        if report.ok and not gone and mark == ledger.store.mark():
+            ledger.trust(report.heads)
+        return verifying.naming(report, gone)
 
     def rebuild(self) -> Report:
         """Replay every chain and write its derived rows anew; no head moves.
 
-        Raises CorruptionError, and changes nothing, when canonical history is damaged.
+        Raises CorruptionError, and changes nothing, when canonical history is damaged. What was written is verified
+        before anything is read again.
         """
         with self._ledger.store.write() as writer:
             report = verifying.rebuild(writer, self._ledger.keyring)
-        self._ledger.trust(report.heads)
+        self._ledger.doubt()
         return report
 
     def use_project(self, namespace: str | None = None) -> str:

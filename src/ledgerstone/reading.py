@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any, Final, NamedTuple
 
-from ledgerstone.anchors import Anchors
+from ledgerstone.anchors import Anchor, Anchors
 from ledgerstone.core import canonical, chain, entries, merkle, signing, state
 from ledgerstone.core.chain import Head
 from ledgerstone.core.entries import (
@@ -179,25 +179,23 @@ class Reading:
         if merkle.root(row.frontier) != header.history:
             raise CorruptionError(f"{namespace}: the history's frontier is not that of the head")
         proven = Chain(row.number, namespace, Head(commit, header, row.frontier), {})
-        if self._anchored is not None:
-            self._hold(proven, self._anchored)
-        self._heads.put(proven)
+        if self._anchored is None or self._held(proven, self._anchored):
+            self._heads.put(proven)
         return proven
 
-    def _hold(self, where: Chain, anchored: Anchored) -> None:
-        """The chain contains the head that was remembered outside the store, or it was cut, rolled back or forked."""
+    def _held(self, where: Chain, anchored: Anchored) -> bool:
+        """The chain contains the head that was remembered outside the store, or it was cut, rolled back or forked.
+
+        False when that head was remembered after this snapshot may have begun: then the next one tells.
+        """
         anchor = anchored.anchors.newest(where.namespace)
         if anchor is None:
-            return
+            return True
         head = where.head
         if anchor.sequence > head.sequence:
-            # Remembered after this snapshot may have begun: the next one tells.
             if anchor.tick > anchored.since:
-                return
-            raise CorruptionError(
-                f"{where.namespace}: the head is commit {head.sequence}, behind commit {anchor.sequence} seen here",
-                hint="a restored backup? if you put it there yourself, run: ledgerstone verify --accept",
-            )
+                return False
+            raise abandons(where.namespace, anchor, head.sequence)
         expected = head.id
         for sequence, _, data in self.reader.headers(where.number, newest=head.sequence, oldest=anchor.sequence):
             commit, parent = chain.link(data)
@@ -207,10 +205,8 @@ class Reading:
                 break
             expected = parent
         if expected != anchor.commit:
-            raise CorruptionError(
-                f"{where.namespace}: commit {anchor.sequence} is not the one that was seen here: another history",
-                hint="a copy that went on by itself? if you put it there yourself, run: ledgerstone verify --accept",
-            )
+            raise abandons(where.namespace, anchor, head.sequence)
+        return True
 
     def counted(self, where: Chain) -> None:
         """Compare what the derived rows add up to with the totals that the head signs.
@@ -575,6 +571,19 @@ class SnapshotFacts:
 
     def open_tasks(self) -> tuple[int, int]:
         return self._reading.reader.open_size(self._where.number, DEFAULT_FLOOR.value)
+
+
+def abandons(namespace: str, anchor: Anchor, sequence: int) -> CorruptionError:
+    """The refusal of a chain, up to a sequence, that does not contain the head that was remembered."""
+    if sequence < anchor.sequence:
+        return CorruptionError(
+            f"{namespace}: the head is commit {sequence}, behind commit {anchor.sequence} seen here",
+            hint="a restored backup? if you put it there yourself, run: ledgerstone verify --accept",
+        )
+    return CorruptionError(
+        f"{namespace}: commit {anchor.sequence} is not the one that was seen here: another history",
+        hint="a copy that went on by itself? if you put it there yourself, run: ledgerstone verify --accept",
+    )
 
 
 def status_of(entry: Entry) -> Status:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from ledgerstone.anchors import Anchor, Anchors
 from ledgerstone.core import chain, state
@@ -258,17 +259,31 @@ def derived_words(change: Change, content: Content | None, texts: dict[int, Cont
     return None if text is None else word_row(change.position, text)
 
 
-def abandoned(reader: Reader, heads: Mapping[str, tuple[int, bytes]], anchors: Anchors) -> dict[str, Anchor]:
-    """The anchors that a verified store does not contain: heads that were seen here and are gone."""
+def abandoned(
+    reader: Reader, heads: Mapping[str, tuple[int, bytes]], anchors: Anchors, since: int
+) -> dict[str, Anchor]:
+    """The anchors that a verified store does not contain: heads that were seen here and are gone.
+
+    What was remembered after ``since`` may be newer than the snapshot, and tells nothing.
+    """
     gone: dict[str, Anchor] = {}
     for namespace, (sequence, _) in heads.items():
         anchor, row = anchors.newest(namespace), reader.chain(namespace)
-        if anchor is None or row is None:
+        if anchor is None or row is None or (anchor.sequence > sequence and anchor.tick > since):
             continue
         data = reader.header(row.number, anchor.sequence) if anchor.sequence <= sequence else None
         if data is None or chain.link(data)[0] != anchor.commit:
             gone[namespace] = anchor
     return gone
+
+
+def naming(report: Report, gone: Mapping[str, Anchor]) -> Report:
+    """The report, with each head that is gone as a finding."""
+    found = tuple(
+        Finding("anchor", name, anchor.sequence, f"commit {anchor.commit.hex()[:16]} was seen here, and is gone")
+        for name, anchor in sorted(gone.items())
+    )
+    return replace(report, findings=report.findings + found)
 
 
 def rebuild(writer: Writer, keyring: Keyring) -> Report:

@@ -96,7 +96,7 @@ def _swapped(table: str, one: str, other: str) -> str:
 
 _RECORD: Final = (
     "sequence, digest, prefix, memory, version, kind, status, trust, text_bytes, body, depth, key, expires, "
-    "ended_by, ending"
+    "sealed, content_bytes, ended_by, ending"
 )
 # What belongs to the position of a record, and is carried when one is put somewhere else.
 _CARRIED: Final = {"entry": "body", "content": "salt, body", "record": _RECORD, "words": "length, words"}

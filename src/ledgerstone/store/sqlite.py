@@ -148,12 +148,16 @@ def _translated() -> Iterator[None]:
 
 
 class SqliteReader:
-    """One snapshot of the file. Rows are those of a chain's range; nothing here is believed by those who read."""
+    """One snapshot of the file. Rows are those of a chain's range; nothing here is believed by those who read.
 
-    __slots__ = ("_connection",)
+    ``turn`` tells one connection of a store from the next, each of which counts anew what others committed.
+    """
 
-    def __init__(self, connection: apsw.Connection) -> None:
+    __slots__ = ("_connection", "_turn")
+
+    def __init__(self, connection: apsw.Connection, turn: int = 0) -> None:
         self._connection = connection
+        self._turn = turn
 
     def _one(self, sql: str, *values: Any) -> Any:
         return self._connection.execute(sql, values).get
@@ -172,7 +176,7 @@ class SqliteReader:
     def edits(self) -> int:
         """A number that changes whenever another connection has committed."""
         version: int = self._one("PRAGMA data_version")
-        return version
+        return self._turn << 32 | version
 
     def first_chain(self) -> str | None:
         """The namespace of the chain that was made first, which is the store's own."""
@@ -457,8 +461,8 @@ class SqliteWriter(SqliteReader):
 
     __slots__ = ("appended",)
 
-    def __init__(self, connection: apsw.Connection) -> None:
-        super().__init__(connection)
+    def __init__(self, connection: apsw.Connection, turn: int = 0) -> None:
+        super().__init__(connection, turn)
         self.appended: list[tuple[int, bytes]] = []
 
     def append(self, step: Step) -> int:
@@ -664,6 +668,22 @@ def _range(number: int) -> tuple[int, int]:
     return number << _BITS, number << _BITS | _MASK
 
 
+def mark(path: Path) -> bytes:
+    """How database and WAL look from outside: a hash over device, inode, size and times, by ``stat`` only."""
+    seen = []
+    for name in (path, Path(f"{path}-wal")):
+        try:
+            found = name.stat()
+        except FileNotFoundError:
+            seen.append((0, 0, 0, 0, 0))
+        else:
+            seen.append((found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns))
+    # An empty WAL and none hold the same.
+    if not seen[1][2]:
+        seen[1] = (0, 0, 0, 0, 0)
+    return sha256(repr(seen).encode("ascii")).digest()
+
+
 class SqliteStore:
     """The store of one file. Its connection is shared by threads, one block at a time; a forked child is refused."""
 
@@ -686,6 +706,7 @@ class SqliteStore:
         self._identity = self._stat()
         self._wal = Path(f"{self.path}-wal")
         self.found: bytes | None = self.mark()
+        self._turn = 0
         self._connection = self._connect()
         # True when a connection was given up and no other could be had.
         self._lost = False
@@ -706,21 +727,11 @@ class SqliteStore:
         return found.st_dev, found.st_ino
 
     def mark(self) -> bytes:
-        """How database and WAL look from outside: a hash over device, inode, size and times, by ``stat`` only."""
-        seen = []
-        for name in (self.path, self._wal):
-            try:
-                found = name.stat()
-            except FileNotFoundError:
-                seen.append((0, 0, 0, 0, 0))
-            else:
-                seen.append((found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns))
-        # An empty WAL and none hold the same.
-        if not seen[1][2]:
-            seen[1] = (0, 0, 0, 0, 0)
-        return sha256(repr(seen).encode("ascii")).digest()
+        """How the files look from outside."""
+        return mark(self.path)
 
     def _connect(self) -> apsw.Connection:
+        self._turn += 1
         with _translated():
             connection = apsw.Connection(str(self.path), flags=apsw.SQLITE_OPEN_READWRITE)
             try:
@@ -787,7 +798,7 @@ class SqliteStore:
         with self._lock, _translated():
             self._usable()
             self._connection.execute("BEGIN")
-            reader = SqliteReader(self._connection)
+            reader = SqliteReader(self._connection, self._turn)
             try:
                 with _believed(reader):
                     yield reader
@@ -803,7 +814,7 @@ class SqliteStore:
         with self._lock, _translated():
             self._usable()
             self._connection.execute("BEGIN IMMEDIATE")
-            writer = SqliteWriter(self._connection)
+            writer = SqliteWriter(self._connection, self._turn)
             try:
                 with _believed(writer):
                     yield writer
