@@ -165,22 +165,23 @@ def bound(ledger: Ledger, caller: Caller) -> dict[str, Any]:
 
 def accept(ledger: Ledger, caller: Caller) -> Report:
     """Take a store without any other fault as it is; which heads are given up stays on record in the store chain."""
+    return ledger.accept(caller, give_up)
 
-    def admit(block: Block, gone: Mapping[str, Anchor]) -> None:
-        grant = block.authorize(Act.ADMIN, _store_place(block.reading))
-        rows = [
-            rules.plain(RestoreEntry(namespace=name, abandoned_sequence=anchor.sequence, abandoned=anchor.commit))
-            for name, anchor in sorted(gone.items())
-        ]
-        for start in range(0, len(rows), MAX_DRAFTS):
-            block.store_commit(
-                rows[start : start + MAX_DRAFTS],
-                principal=block.principal,
-                origin=caller.origin,
-                grant=grant.grant,
-            )
 
-    return ledger.accept(caller, admit)
+def give_up(block: Block, gone: Mapping[str, Anchor]) -> None:
+    """Put on record which heads are given up, by somebody who may administer."""
+    grant = block.authorize(Act.ADMIN, _store_place(block.reading))
+    rows = [
+        rules.plain(RestoreEntry(namespace=name, abandoned_sequence=anchor.sequence, abandoned=anchor.commit))
+        for name, anchor in sorted(gone.items())
+    ]
+    for start in range(0, len(rows), MAX_DRAFTS):
+        block.store_commit(
+            rows[start : start + MAX_DRAFTS],
+            principal=block.principal,
+            origin=block.identity.caller.origin,
+            grant=grant.grant,
+        )
 
 
 def grants(ledger: Ledger, caller: Caller, principal: str | None) -> tuple[dict[str, Any], ...]:

@@ -144,11 +144,11 @@ class Anchors:
                 os.pwrite(descriptor, lines, os.fstat(descriptor).st_size)
 
     def erased(self) -> frozenset[bytes]:
-        """The commitments whose contents were erased on this machine."""
+        """The commitments whose contents were erased on this machine, from whichever store: copies may move."""
 
         def read() -> frozenset[bytes]:
-            lines = (self.folder / "erased").read_text(encoding="ascii").split()
-            return frozenset(bytes.fromhex(line) for line in lines)
+            files = self.folder.parent.glob("*/erased")
+            return frozenset(bytes.fromhex(line) for file in files for line in file.read_text("ascii").split())
 
         return self._readable(read, frozenset())
 

@@ -1,19 +1,35 @@
-"""Key files: one signing key and its secret, outside the store, for the owner's eyes only."""
+"""Key files: one signing key and its secret, outside the store, for the owner's eyes only.
+
+A key leaves its machine sealed under a passphrase (``docs/backup.md`` says how); without one only its public half
+does, as a pin.
+"""
 
 from __future__ import annotations
 
 import os
 import stat
+import unicodedata
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import orjson
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
+from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
 from ledgerstone.core.signing import Keyring, SigningKey, key_id
-from ledgerstone.errors import FormatError, StoreError, UnavailableError
+from ledgerstone.errors import FormatError, StoreError, UnavailableError, UsageError
+from ledgerstone.files import whole
 
 FORMAT: Final = 1
 MAX_KEY_FILE_BYTES: Final = 4096
+LEAST_PASSPHRASE: Final = 8
+# scrypt, RFC 7914: 128 MiB and about half a second for each guess.
+COST: Final = {"n": 1 << 17, "r": 8, "p": 1}
+# What a file may ask of us: 1 GiB, and no more.
+MOST_COST: Final = {"n": 1 << 20, "r": 8, "p": 4}
+_SEALED: Final = "ledgerstone sealed key"
+_PINNED_BYTES: Final = 32
 
 
 def load_keys(path: str | Path, *, create: bool = False) -> Keyring:
@@ -25,17 +41,122 @@ def load_keys(path: str | Path, *, create: bool = False) -> Keyring:
     where = Path(path)
     if create and not where.exists():
         _write(where, SigningKey(seed=os.urandom(32), secret=os.urandom(32)))
+    return Keyring(_load(where))
+
+
+def pinned(text: str) -> Keyring:
+    """A keyring that checks and cannot sign, from a public key: 64 hex digits, or the path of a file that has them."""
+    if not _is_public(text):
+        try:
+            found = _read(Path(text).expanduser())[0].decode("ascii").strip()
+        except UnicodeDecodeError:
+            found = ""
+        if not _is_public(found):
+            raise FormatError(f"{text}: no public key", hint="a file with 64 hex digits: ledgerstone keys show")
+        text = found
+    return Keyring(pins=(bytes.fromhex(text),))
+
+
+def _is_public(text: str) -> bool:
+    return len(text) == 2 * _PINNED_BYTES and all(character in "0123456789abcdef" for character in text)
+
+
+def export_key(key_file: str | Path, target: str | Path, passphrase: str) -> str:
+    """Write a key file's key, sealed under a passphrase, to a new file; returns the key's id."""
+    key = _load(Path(key_file))
+    sealed = seal(key, passphrase)
+    with whole(Path(target)) as draft:
+        draft.write_bytes(sealed)
+    return str(Keyring(key).signer)
+
+
+def import_key(source: str | Path, key_file: str | Path, passphrase: str) -> str:
+    """Make the key file anew from a sealed one; returns the key's id.
+
+    The same key again changes nothing; UsageError when there is another one.
+    """
+    key = unseal(_read(Path(source))[0], passphrase, name=str(source))
+    where = Path(key_file)
+    if not where.exists():
+        _write(where, key)
+    if _load(where) != key:
+        raise UsageError(f"{where} holds another key", hint="name another key file: LEDGERSTONE_KEY_FILE")
+    return str(Keyring(key).signer)
+
+
+def seal(key: SigningKey, passphrase: str) -> bytes:
+    """A key under a passphrase: scrypt, then ChaCha20-Poly1305 (RFC 8439) over everything else in the file."""
+    _check(passphrase)
+    name, public = next(iter(Keyring(key).public.items()))
+    salt, nonce = os.urandom(16), os.urandom(12)
+    open_part = {
+        "format": FORMAT,
+        "what": _SEALED,
+        "id": name,
+        "public": public.hex(),
+        "kdf": "scrypt",
+        **COST,
+        "salt": salt.hex(),
+        "cipher": "chacha20-poly1305",
+        "nonce": nonce.hex(),
+    }
+    cipher = ChaCha20Poly1305(_stretched(passphrase, salt, COST))
+    sealed = cipher.encrypt(nonce, key.seed + key.secret, _beside(open_part))
+    return orjson.dumps({**open_part, "sealed": sealed.hex()}, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+
+
+def unseal(data: bytes, passphrase: str, *, name: str = "the file") -> SigningKey:
+    """The key of a sealed file. Raises FormatError when it is none, UsageError when the passphrase is not its own."""
+    refusal = FormatError(f"{name} is not a sealed Ledgerstone key of format {FORMAT}")
+    try:
+        value = orjson.loads(data)
+        sealed = bytes.fromhex(value.pop("sealed"))
+        salt, nonce = bytes.fromhex(value["salt"]), bytes.fromhex(value["nonce"])
+        cost = {part: value[part] for part in COST}
+        known = value["format"], value["what"], value["kdf"], value["cipher"], len(nonce)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise refusal from None
+    fits = all(type(asked) is int and 1 <= asked <= MOST_COST[part] for part, asked in cost.items())
+    if known != (FORMAT, _SEALED, "scrypt", "chacha20-poly1305", 12) or not fits or cost["n"].bit_count() != 1:
+        raise refusal
+    try:
+        raw = ChaCha20Poly1305(_stretched(passphrase, salt, cost)).decrypt(nonce, sealed, _beside(value))
+    except (InvalidTag, ValueError):
+        raise UsageError(f"{name}: not its passphrase, or the file was altered") from None
+    return SigningKey(seed=raw[:32], secret=raw[32:])
+
+
+def _stretched(passphrase: str, salt: bytes, cost: dict[str, int]) -> bytes:
+    # Composed first, since keyboards differ in how they spell the same letter.
+    written = unicodedata.normalize("NFC", passphrase).encode()
+    return Scrypt(salt=salt, length=32, n=cost["n"], r=cost["r"], p=cost["p"]).derive(written)
+
+
+def _beside(value: dict[str, Any]) -> bytes:
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+
+
+def _check(passphrase: str) -> None:
+    if len(passphrase) < LEAST_PASSPHRASE:
+        raise UsageError(f"passphrase: at least {LEAST_PASSPHRASE} characters, not {len(passphrase)}")
+
+
+def _load(where: Path) -> SigningKey:
+    data, mode = _read(where)
+    if os.name == "posix" and mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise StoreError(f"{where} is open to others (mode {stat.S_IMODE(mode):04o})", hint=f"run: chmod 600 {where}")
+    return _parse(where, data)
+
+
+def _read(where: Path) -> tuple[bytes, int]:
+    """What a key file holds, as far as one may be long, and its mode."""
     try:
         with where.open("rb") as file:
-            mode = os.fstat(file.fileno()).st_mode
-            data = file.read(MAX_KEY_FILE_BYTES + 1)
+            return file.read(MAX_KEY_FILE_BYTES + 1), os.fstat(file.fileno()).st_mode
     except FileNotFoundError:
         raise UnavailableError(f"no key file at {where}", hint="run: ledgerstone init") from None
     except OSError as error:
         raise UnavailableError(f"the key file cannot be read: {error}") from error
-    if os.name == "posix" and mode & (stat.S_IRWXG | stat.S_IRWXO):
-        raise StoreError(f"{where} is open to others (mode {stat.S_IMODE(mode):04o})", hint=f"run: chmod 600 {where}")
-    return Keyring(_parse(where, data))
 
 
 def _parse(where: Path, data: bytes) -> SigningKey:

@@ -8,12 +8,14 @@ import struct
 import threading
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from glob import escape
 from hashlib import sha256
 from itertools import repeat
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import quote
 
 import apsw
 import orjson
@@ -22,7 +24,7 @@ from ledgerstone.core.chain import SIGNATURE_EVERY
 from ledgerstone.core.facts import Change, Known
 from ledgerstone.core.merkle import HASH_BYTES
 from ledgerstone.core.values import DEFAULT_FLOOR, Ending, Kind, Status, Trust
-from ledgerstone.errors import CorruptionError, FormatError, UnavailableError, UnknownOutcomeError
+from ledgerstone.errors import CorruptionError, FormatError, StoreError, UnavailableError, UnknownOutcomeError
 from ledgerstone.store import schema
 from ledgerstone.store.protocol import (
     FOLD_EVERY,
@@ -31,6 +33,7 @@ from ledgerstone.store.protocol import (
     Corpus,
     Derived,
     Listed,
+    Row,
     Standing,
     Step,
     Tally,
@@ -38,6 +41,8 @@ from ledgerstone.store.protocol import (
 )
 
 BUSY_TIMEOUT_MS: Final = 10_000
+# How long somebody who is just leaving may take to give the file back.
+ALONE_TIMEOUT_MS: Final = 2_000
 # Before 3.51.3 a race at the reset of the WAL could lose commits (sqlite.org/wal.html#walresetbug).
 LEAST_SQLITE: Final = (3, 51, 3)
 _BITS: Final = schema.ROW_BITS
@@ -48,6 +53,15 @@ _KNOWN: Final = (
     "sealed, content_bytes, ended_by, ending"
 )
 
+# How a canonical row that came from elsewhere is written.
+_TRANSCRIBE: Final = {
+    "header": "INSERT INTO header(row, body, id) VALUES(?, ?, ?)",
+    "entry": "INSERT INTO entry(row, body) VALUES(?, ?)",
+    "content": "INSERT INTO content(row, body, salt) VALUES(?, ?, ?)",
+    "signature": "INSERT INTO signature(row, body) VALUES(?, ?)",
+    "tile": "INSERT INTO tile(row, root) VALUES(?, ?)",
+}
+
 # Every table that holds rows of a chain, and which chain a row belongs to.
 _TABLES: Final = (
     *((table, f"row >> {_BITS}") for table in ("header", "entry", "content", "signature", "tile")),
@@ -55,6 +69,10 @@ _TABLES: Final = (
     ("link", f"source >> {_BITS}"),
     *((table, "number") for table in ("catalog", "idempotency", "frequency", "corpus")),
 )
+
+
+# What a cleaning that was kept from its work advises.
+_AGAIN: Final = "run the same command again later"
 
 
 def _known(values: tuple[Any, ...]) -> Known:
@@ -273,6 +291,16 @@ class SqliteReader:
         )
         row = self._one(sql, key, *_range(number))
         return None if row is None else row & _MASK
+
+    def keyed(self, number: int, key: str) -> list[int]:
+        """All versions with a key, those that stand aside included."""
+        sql = "SELECT row FROM record WHERE key = ? AND row BETWEEN ? AND ? ORDER BY row"
+        return [row & _MASK for row in self._column(sql, key, *_range(number))]
+
+    def expired(self, number: int, now: int) -> list[int]:
+        """Versions whose expiry has passed and whose text is not erased."""
+        sql = f"SELECT row FROM record WHERE expires <= ? AND ending != {Ending.ERASED:d} AND row BETWEEN ? AND ?"
+        return [row & _MASK for row in self._column(sql, now, *_range(number))]
 
     def resting_on(self, number: int, position: int) -> list[int]:
         sql = "SELECT row FROM link WHERE source = ? ORDER BY row"
@@ -628,6 +656,34 @@ class SqliteWriter(SqliteReader):
             (number, through, corpus.documents + documents, corpus.length + length),
         )
 
+    def transcribe(self, namespace: str, rows: Iterable[Row]) -> None:
+        """Write canonical rows of a chain, which is begun where there is none; its head is placed at the end."""
+        execute = self._connection.execute
+        number = self._one("SELECT number FROM chain WHERE namespace = ?", namespace)
+        if number is None:
+            execute(
+                "INSERT INTO chain(namespace, sequence, head, signature, frontier) VALUES(?, 0, x'', x'', x'')",
+                (namespace,),
+            )
+            number = self._connection.last_insert_rowid()
+        for row in rows:
+            values = (number << _BITS | row.place, row.body)
+            execute(_TRANSCRIBE[row.table], (*values, row.beside) if row.table in {"header", "content"} else values)
+
+    def strike(self, number: int, positions: Iterable[int]) -> None:
+        """Take contents out."""
+        rows = ((number << _BITS | position,) for position in positions)
+        self._connection.executemany("DELETE FROM content WHERE row = ?", rows)
+
+    def place_head(self, head: ChainRow) -> None:
+        """Say which commit is the newest of a chain, all of whose rows are there."""
+        self._connection.execute(
+            "UPDATE chain SET sequence = ?, head = ?, signature = ?, frontier = ? WHERE namespace = ?",
+            (head.sequence, head.commit, head.signature, b"".join(head.frontier), head.namespace),
+        )
+        number = self._one("SELECT number FROM chain WHERE namespace = ?", head.namespace)
+        self.appended.append((number << _BITS | head.sequence, head.commit))
+
     def clear_derived(self, number: int) -> None:
         """Drop all derived rows of a chain; its canonical rows stay."""
         execute = self._connection.execute
@@ -684,18 +740,73 @@ def mark(path: Path) -> bytes:
     return sha256(repr(seen).encode("ascii")).digest()
 
 
+def _read_only(path: Path) -> apsw.Connection:
+    """A connection that changes nothing; where nobody can, it does not even look for others."""
+    uri = f"file:{quote(str(path))}?mode=ro"
+    wal = Path(f"{path}-wal")
+    fixed = os.statvfs(path).f_flag & os.ST_RDONLY or not os.access(path.parent, os.W_OK)
+    if fixed and not (wal.exists() and wal.stat().st_size):
+        uri += "&immutable=1"
+    return apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+
+
+def copy_file(source: Path, target: Path) -> None:
+    """Copy a database as of one moment into an empty file, whatever its schema."""
+    if not source.is_file():
+        raise UnavailableError(f"no file at {source}")
+    with _translated():
+        connection = _read_only(source)
+        try:
+            connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+            connection.execute("VACUUM INTO ?", (str(target),))
+        finally:
+            connection.close()
+
+
+@contextmanager
+def hold_file(path: Path) -> Iterator[SqliteReader | None]:
+    """Hold a database file under SQLite's exclusive lock, its log folded in; a reader, or None if it is damaged."""
+    with _translated():
+        connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+    try:
+        yield _held(connection, path)
+    finally:
+        connection.close()
+
+
+def _held(connection: apsw.Connection, path: Path) -> SqliteReader | None:
+    execute = connection.execute
+    with _translated():
+        try:
+            connection.set_busy_timeout(ALONE_TIMEOUT_MS)
+            # Whoever has the file open in WAL mode holds a lock that forbids to leave that mode.
+            execute("PRAGMA locking_mode = EXCLUSIVE")
+            execute("PRAGMA journal_mode = DELETE")
+            execute("BEGIN EXCLUSIVE")
+        except (apsw.BusyError, apsw.LockedError) as error:
+            raise UnavailableError(
+                f"{path} is in use by another process", hint="end what uses it (an MCP server?), then try again"
+            ) from error
+        except (apsw.NotADBError, apsw.CorruptError):
+            # Nobody can have it open for any use, and there is nothing to read.
+            return None
+    return SqliteReader(connection)
+
+
 class SqliteStore:
     """The store of one file. Its connection is shared by threads, one block at a time; a forked child is refused."""
 
-    def __init__(self, path: Path, *, create: bool = False) -> None:
+    def __init__(self, path: Path, *, create: bool = False, read_only: bool = False) -> None:
         """Open a store; with ``create`` make it first, in a directory of its own mode 0700.
 
+        With ``read_only`` nothing of it is ever written, and it may stand on a medium that cannot be.
         Raises UnavailableError when there is no such file, FormatError for a foreign file and a newer format,
         CorruptionError when the schema is not the expected one.
         """
         if _sqlite_version() < LEAST_SQLITE:
             raise FormatError(f"SQLite {apsw.sqlite_lib_version()} is older than 3.51.3")
         self.path: Final = Path(os.path.realpath(path))
+        self.read_only: Final = read_only
         self._lock = threading.RLock()
         self._pid = os.getpid()
         if create and not self.path.exists():
@@ -733,7 +844,10 @@ class SqliteStore:
     def _connect(self) -> apsw.Connection:
         self._turn += 1
         with _translated():
-            connection = apsw.Connection(str(self.path), flags=apsw.SQLITE_OPEN_READWRITE)
+            if self.read_only:
+                connection = _read_only(self.path)
+            else:
+                connection = apsw.Connection(str(self.path), flags=apsw.SQLITE_OPEN_READWRITE)
             try:
                 self._configure(connection)
             except BaseException:
@@ -763,7 +877,12 @@ class SqliteStore:
                 f"{self.path} has schema {version}; this program knows {schema.current()} and older",
                 hint="install a newer ledgerstone",
             )
-        if execute("PRAGMA journal_mode = WAL").get != "wal":
+        if self.read_only and version < schema.current():
+            raise FormatError(
+                f"{self.path} has schema {version}, which is brought to {schema.current()} before it is read",
+                hint="open it once without --read-only (LEDGERSTONE_READ_ONLY)",
+            )
+        if not self.read_only and execute("PRAGMA journal_mode = WAL").get != "wal":
             raise UnavailableError(f"{self.path}: the file system does not carry write-ahead logging")
         # One by one: a statement that answers with a row holds up what follows it in the same script.
         for pragma in ("synchronous = FULL", "secure_delete = ON", "temp_store = MEMORY", "cache_size = -16384"):
@@ -811,6 +930,11 @@ class SqliteStore:
 
         Raises UnavailableError when nothing was committed, UnknownOutcomeError when that cannot be told.
         """
+        if self.read_only:
+            raise StoreError(
+                "this store is open read-only",
+                hint="to write, leave out --read-only (LEDGERSTONE_READ_ONLY) and name the key file",
+            )
         with self._lock, _translated():
             self._usable()
             self._connection.execute("BEGIN IMMEDIATE")
@@ -878,19 +1002,29 @@ class SqliteStore:
             self._connection = self._connect()
             self._lost = False
 
+    def copy(self, target: Path) -> None:
+        """Write all of the store, as of one moment, into an empty file, without free pages and without a log."""
+        with self._lock, _translated():
+            self._usable()
+            self._connection.execute("VACUUM INTO ?", (str(target),))
+
     def files(self) -> tuple[Path, ...]:
-        """The files that may hold what was stored."""
-        return tuple(path for path in (self.path, self._wal, Path(f"{self.path}-shm")) if path.exists())
+        """The files that may hold what was stored: database, log, and whatever lies beside them under that name."""
+        beside = self.path.parent.glob(f"{escape(self.path.name)}*")
+        return tuple(sorted(path for path in beside if path.is_file()))
 
     def scrub(self) -> list[str]:
         """After an erasure: let no trace of it stay in index, WAL or free pages; returns what could not be done."""
         undone = []
         with self._lock, _translated():
             self._usable()
-            self._connection.execute("INSERT INTO postings(postings) VALUES('optimize')")
+            try:
+                self._connection.execute("INSERT INTO postings(postings) VALUES('optimize')")
+            except (apsw.BusyError, apsw.FullError, apsw.IOError) as error:
+                undone.append(f"the word index could not be put in order ({error}); {_AGAIN}")
             busy, _, _ = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").get
             if busy:
-                undone.append("the write-ahead log: another process is reading; run the same command again later")
+                undone.append(f"the write-ahead log is being read by another process; {_AGAIN}")
         return undone
 
     def close(self) -> None:

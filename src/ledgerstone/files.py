@@ -1,0 +1,58 @@
+"""Files of our own making beside the store: private, whole or not there, and never over another one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from pathlib import Path
+
+from ledgerstone.errors import UnavailableError, UsageError
+
+
+@contextmanager
+def whole(target: Path) -> Iterator[Path]:
+    """A new file that is there whole or not at all: the block writes the draft it is given, an empty file.
+
+    Mode 0600, and durable when the block has ended. Raises UsageError when the target is there already.
+    """
+    draft = beside(target, "draft")
+    try:
+        # The name is taken first, so that nobody's file is replaced in the end.
+        _make(target)
+    except FileExistsError:
+        raise UsageError(f"{target} is there already", hint="name a file that is not there") from None
+    except OSError as error:
+        raise UnavailableError(f"{target}: {error.strerror}") from error
+    try:
+        _make(draft)
+        yield draft
+        settle(draft)
+        draft.replace(target)
+    except BaseException as error:
+        target.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise UnavailableError(f"{target}: {error.strerror}") from error
+        raise
+    finally:
+        draft.unlink(missing_ok=True)
+    settle(target.parent)
+
+
+def beside(target: Path, what: str) -> Path:
+    """A name for a file of this process in the folder of another one."""
+    return target.with_name(f".{target.name}.{what}-{os.getpid()}")
+
+
+def settle(path: Path) -> None:
+    """Make a file or a folder durable; where a file system cannot do so with folders, nothing is done."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        with suppress(OSError) if path.is_dir() else nullcontext():
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _make(path: Path) -> None:
+    os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
