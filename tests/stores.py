@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import random
 import shutil
 from collections.abc import Callable, Iterable
@@ -79,13 +80,22 @@ def open_memory(
     caller: Caller = OWNER,
     keys: Keyring = KEYS,
     create: bool = True,
+    state: Path | None = None,
+    check: bool = True,
     now: Callable[[], int] | None = None,
     seed: int | None = None,
 ) -> Memory:
     """A memory over a scratch file; with a seed its ids and salts are the same every time."""
-    if seed is None:
-        return Memory.open(path, keys=keys, caller=caller, create=create, clock=now or clock())
-    return Memory.open(path, keys=keys, caller=caller, create=create, clock=now or clock(), entropy=chance(seed))
+    return Memory.open(
+        path,
+        keys=keys,
+        caller=caller,
+        create=create,
+        state=state,
+        check=check,
+        clock=now or clock(),
+        entropy=os.urandom if seed is None else chance(seed),
+    )
 
 
 def plain_client(path: Path) -> apsw.Connection:

@@ -1,0 +1,649 @@
+"""What a machine remembers of a store outside it: a store that was cut, rolled back or exchanged is refused."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import shutil
+import signal
+import stat
+import threading
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from ledgerstone import (
+    Act,
+    AuthorityError,
+    CorruptionError,
+    Memory,
+    Report,
+    Scope,
+    UnavailableError,
+    anchors,
+    verifying,
+)
+from ledgerstone.anchors import MAX_OPEN_FILES, Anchor, Anchors
+from ledgerstone.core import signing
+from ledgerstone.entrypoints import wire
+from ledgerstone.store.sqlite import SqliteStore
+from tests.store.tampering import EDITS
+from tests.stores import KEYS, OWNER, Home, furnish, open_memory, plain_client, process, rebuilt, report
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+PROGRAM: Final = replace(OWNER, acts=frozenset({Act.READ, Act.WRITE, Act.CREATE}))
+ALTERED: Final = "UPDATE words SET length = length + 1 WHERE words LIKE '% first %'"
+MENDED: Final = "UPDATE words SET length = length - 1 WHERE words LIKE '% first %'"
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """A store at a path, and the state directory of the machine that uses it."""
+
+    path: Path
+    state: Path
+
+    def open(self, *, create: bool = False, check: bool = True, model: bool = False) -> Memory:
+        """Open the store as its owner, or as a program of the owner's."""
+        caller = PROGRAM if model else OWNER
+        return open_memory(self.path, caller=caller, create=create, state=self.state, check=check)
+
+    def say(self, *texts: str) -> None:
+        """Open the store, remember something, and close it."""
+        with self.open() as memory:
+            for text in texts:
+                memory.remember(text, scope=Scope.USER)
+
+    def put(self, data: bytes) -> None:
+        """Another file in the store's place."""
+        self.path.write_bytes(data)
+
+    def edit(self, script: str) -> None:
+        """What somebody else's SQL client does."""
+        connection = plain_client(self.path)
+        connection.execute(script)
+        connection.close()
+
+    @property
+    def anchors(self) -> Anchors:
+        """What is remembered."""
+        return Anchors(self.state, str(self.path.resolve()))
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    """A store in use: made, closed, opened again and written."""
+    made = Desk(tmp_path / "store.db", tmp_path / "state")
+    made.open(create=True).close()
+    made.say("the first thing")
+    return made
+
+
+@pytest.fixture
+def checks(monkeypatch: pytest.MonkeyPatch) -> list[Report]:
+    """The full verifications that are made."""
+    made: list[Report] = []
+    verify = verifying.verify
+
+    def counted(*arguments: object) -> Report:
+        made.append(verify(*arguments))  # type: ignore[arg-type]
+        return made[-1]
+
+    monkeypatch.setattr(verifying, "verify", counted)
+    return made
+
+
+def rolled_back(desk: Desk) -> bytes:
+    """Write once more and put the older copy back; returns the newer file."""
+    older = desk.path.read_bytes()
+    desk.say("one more genuine write")
+    newer = desk.path.read_bytes()
+    desk.put(older)
+    return newer
+
+
+def test_a_store_rolled_back_after_one_more_write_is_refused(desk: Desk) -> None:
+    """The older copy is sound in itself; the head that was seen tells. The newer file opens again."""
+    newer = rolled_back(desk)
+    assert report(desk.path).ok
+
+    with pytest.raises(CorruptionError, match=r"the head is commit \d+, behind commit \d+ seen here") as refusal:
+        desk.open()
+
+    assert "a restored backup?" in refusal.value.hint
+    assert "ledgerstone verify --accept" in refusal.value.hint
+    desk.put(newer)
+    desk.open().close()
+
+
+def test_the_last_two_records_cannot_be_taken_away(tmp_path: Path) -> None:
+    """Cut off with all that belongs to them, under the signature that their predecessor once had, they are missed."""
+    home = furnish(tmp_path / "store.db", fillers=2)
+    desk = Desk(home.path, tmp_path / "state")
+    desk.open().close()
+    whole = desk.path.read_bytes()
+
+    cut_short(home)
+
+    assert report(desk.path).ok
+    with pytest.raises(CorruptionError, match="behind commit"):
+        desk.open()
+    desk.put(whole)
+    desk.open().close()
+
+
+def cut_short(home: Home) -> None:
+    """Take the last two records of the user's chain away so that nothing in the store tells."""
+    cut = next(edit for edit in EDITS if edit.name == "the last two records gone")
+    connection = plain_client(home.path)
+    rows = home.rows()
+    cut.apply(connection, rows)
+    where = (rows["user_chain"],)
+    head = connection.execute("SELECT head FROM chain WHERE number = ?", where).get
+    # The signature of an Ed25519 key over the same bytes is the one that was there before.
+    connection.execute("UPDATE chain SET signature = ? WHERE number = ?", (KEYS.sign(signing.COMMIT, head), *where))
+    connection.close()
+    rebuilt(home.path)
+
+
+@pytest.fixture
+def twin(desk: Desk, tmp_path: Path) -> Desk:
+    """A copy of the store as another machine has it, which goes on by itself."""
+    made = Desk(tmp_path / "twin.db", tmp_path / "state of another machine")
+    shutil.copy2(desk.path, made.path)
+    return made
+
+
+@pytest.mark.parametrize("there", [1, 2])
+def test_two_continuations_of_one_head_are_refused_both_ways(desk: Desk, twin: Desk, there: int) -> None:
+    """A copy that went on by itself, as long as ours or longer, is not ours; and ours is not that one."""
+    desk.say("said here")
+    twin.say(*("said there", "and more")[:there])
+    files = {desk: desk.path.read_bytes(), twin: twin.path.read_bytes()}
+
+    for mine, other in ((desk, twin), (twin, desk)):
+        mine.put(files[other])
+        with pytest.raises(CorruptionError, match=r"another history|behind commit"):
+            mine.open()
+        mine.put(files[mine])
+        mine.open().close()
+
+
+def test_rebuilding_makes_no_other_history_ours(desk: Desk, twin: Desk) -> None:
+    """A longer copy that went on by itself can be rebuilt by anybody, and is refused as before."""
+    desk.say("said here")
+    twin.say("said there", "and more")
+    desk.put(twin.path.read_bytes())
+
+    with desk.open(check=False, model=True) as memory:
+        assert memory.rebuild().ok
+
+    with pytest.raises(CorruptionError, match="another history"):
+        desk.open()
+
+
+@pytest.mark.parametrize("create", [False, True])
+def test_a_deleted_store_is_never_made_anew(desk: Desk, create: bool) -> None:
+    """Where a store was and is none, nothing is made, also when asked to; put back, it opens."""
+    kept = desk.path.read_bytes()
+    desk.path.unlink()
+
+    with pytest.raises(UnavailableError, match="is gone") as refusal:
+        desk.open(create=create)
+
+    assert "restore a backup" in refusal.value.hint
+    assert not desk.path.exists()
+    desk.put(kept)
+    desk.open(create=create).close()
+
+
+@pytest.mark.parametrize("create", [False, True])
+def test_an_emptied_file_is_no_place_for_a_new_store(desk: Desk, create: bool) -> None:
+    """A file of no bytes is where a store was all the same; the store that is remembered stays the known one."""
+    kept = desk.path.read_bytes()
+    desk.put(b"")
+
+    with pytest.raises(CorruptionError, match="the store at this path is empty"):
+        desk.open(create=create)
+
+    desk.put(kept)
+    desk.open(create=create).close()
+
+
+def test_another_store_at_the_path_is_refused(desk: Desk, tmp_path: Path) -> None:
+    """Also one that the same key signed: it is named by verify, not even accepted, and the right one opens."""
+    kept = desk.path.read_bytes()
+    open_memory(tmp_path / "other.db").close()
+    desk.put((tmp_path / "other.db").read_bytes())
+
+    with pytest.raises(CorruptionError, match="that was here before"):
+        desk.open()
+    with desk.open(check=False) as memory:
+        found = [memory.verify(accept=accept).findings for accept in (False, True)]
+
+    assert [[finding.code for finding in findings] for findings in found] == [["anchor"], ["anchor"]]
+    desk.put(kept)
+    desk.open().close()
+
+
+def test_verify_names_the_head_that_is_gone(desk: Desk) -> None:
+    """A store that is refused can be verified: what is missing is a finding, and nothing else is."""
+    namespace, sequence = newest(desk)
+    rolled_back(desk)
+
+    with desk.open(check=False) as memory:
+        checked = memory.verify()
+
+    assert [(finding.code, finding.namespace, finding.sequence) for finding in checked.findings] == [
+        ("anchor", namespace, sequence + 1)
+    ]
+    with pytest.raises(CorruptionError):
+        desk.open()
+
+
+def newest(desk: Desk) -> tuple[str, int]:
+    """The user's chain and its newest sequence."""
+    with desk.open() as memory:
+        namespace = memory.bound()["user"]
+        return namespace, memory.verify().heads[namespace][0]
+
+
+def test_an_owner_takes_an_older_store_back(desk: Desk) -> None:
+    """It opens from then on, its past and what it abandons stand in the audit trail, and the new head counts."""
+    namespace, _ = newest(desk)
+    newer = rolled_back(desk)
+
+    with desk.open(check=False) as memory:
+        assert memory.verify(accept=True).ok
+        memory.remember("we go on from here", scope=Scope.USER)
+
+    with desk.open() as memory:
+        restored = [event for event in memory.audit() if event.operation == "restore"]
+        texts = [record.text for record in memory.list_records().items]
+    assert [(event.target, event.principal) for event in restored] == [(namespace, OWNER.principal)]
+    assert texts == ["we go on from here", "the first thing"]
+    desk.put(newer)
+    with pytest.raises(CorruptionError):
+        desk.open()
+
+
+def test_only_an_administrator_takes_a_store_back(desk: Desk) -> None:
+    """A program of the owner's is refused, and the store with it; the owner may."""
+    rolled_back(desk)
+
+    with pytest.raises(AuthorityError), desk.open(check=False, model=True) as memory:
+        memory.verify(accept=True)
+
+    with pytest.raises(CorruptionError, match="behind commit"):
+        desk.open()
+    with desk.open(check=False) as memory:
+        assert memory.verify(accept=True).ok
+
+
+def test_a_damaged_store_is_not_taken_back(desk: Desk) -> None:
+    """With any fault beside, every one is named and nothing is accepted; mended, the store is taken."""
+    rolled_back(desk)
+    desk.edit(ALTERED)
+
+    with desk.open(check=False) as memory:
+        checked = memory.verify(accept=True)
+        with pytest.raises(CorruptionError, match="changed by another program"):
+            memory.bound()
+
+    assert {finding.code for finding in checked.findings} == {"anchor", "words"}
+    desk.edit(MENDED)
+    with desk.open(check=False) as memory:
+        assert memory.verify(accept=True).ok
+    desk.open().close()
+
+
+def test_a_store_that_nobody_touched_is_not_verified_again(desk: Desk, checks: list[Report]) -> None:
+    """After a clean close an opening costs no full verification, whatever was written."""
+    desk.say("the second thing")
+
+    with desk.open() as memory:
+        assert len(memory.list_records().items) == 2
+
+    assert checks == []
+
+
+def test_a_touch_costs_one_verification(desk: Desk, checks: list[Report]) -> None:
+    """Another time on the file, and nothing else: it is verified in full, passes, and is known from then on."""
+    os.utime(desk.path)
+
+    desk.open().close()
+    after_touch = len(checks)
+    desk.open().close()
+
+    assert (after_touch, len(checks)) == (1, 1)
+
+
+def test_an_edit_under_an_open_store_is_noticed_at_the_next_use(desk: Desk) -> None:
+    """Reads and writes are refused from the next one on; once it is undone, both go on."""
+    with desk.open() as memory:
+        kept = memory.remember("before", scope=Scope.USER).record
+        alone(desk.edit, ALTERED)
+
+        with pytest.raises(CorruptionError, match="changed by another program"):
+            memory.get(kept.address)
+        with pytest.raises(CorruptionError, match="changed by another program"):
+            memory.remember("after", scope=Scope.USER)
+
+        alone(desk.edit, MENDED)
+        assert memory.get(kept.address) == kept
+        memory.remember("after", scope=Scope.USER)
+
+
+def alone(target: Callable[..., object], *arguments: object) -> None:
+    """Run a function in a process of its own, which must end well."""
+    started = process(target, *arguments)
+    started.join()
+    assert started.exitcode == 0
+
+
+def test_closing_makes_no_edit_ours(desk: Desk) -> None:
+    """A store that is closed without another look, after somebody edited it, is refused when it is opened."""
+    memory = desk.open()
+    alone(desk.edit, ALTERED)
+
+    memory.close()
+
+    with pytest.raises(CorruptionError, match="changed by another program"):
+        desk.open()
+    desk.edit(MENDED)
+    desk.open().close()
+
+
+TURNS: Final = 150
+
+
+def write_and_read(desk: Desk, name: str) -> None:
+    """Write and read, so many times; now and then with another opening."""
+    for start in range(0, TURNS, TURNS // 3):
+        with desk.open() as memory:
+            for number in range(start, start + TURNS // 3):
+                kept = memory.remember(f"{name} {number}", scope=Scope.USER)
+                assert kept.notices == ()
+                assert memory.get(kept.record.address) == kept.record
+
+
+def test_honest_writers_in_turn_are_never_taken_for_others(desk: Desk) -> None:
+    """Two processes write while a third opens, reads and verifies: nothing is refused, and nothing is lost."""
+    writers = [process(write_and_read, desk, name) for name in ("one", "other")]
+
+    while any(writer.is_alive() for writer in writers):
+        with desk.open() as memory:
+            memory.list_records(limit=1)
+            assert memory.verify().findings == ()
+
+    assert [writer.exitcode for writer in writers] == [0, 0]
+    with desk.open() as memory:
+        assert memory.verify().ok
+        assert next(one["records"] for one in memory.namespaces() if one["scope"] == "user") == 2 * TURNS + 1
+
+
+def die_recording(desk: Desk, remembering: str) -> None:
+    """Commit, and be killed before anything is remembered of it, or with only its head remembered."""
+    record = Anchors.record
+
+    def die() -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def dying(
+        self: Anchors, look: Callable[[], bytes | None], heads: Mapping[str, tuple[int, bytes]], *, back: bool = False
+    ) -> None:
+        del look
+        if remembering == "nothing":
+            die()
+        record(self, die, heads, back=back)
+
+    memory = desk.open()
+    Anchors.record = dying  # type: ignore[method-assign]
+    memory.remember("the last words", scope=Scope.USER)
+
+
+@pytest.mark.parametrize("remembering", ["nothing", "the head"])
+def test_a_writer_killed_before_it_recorded_is_verified_and_gone_on_from(
+    desk: Desk, checks: list[Report], remembering: str
+) -> None:
+    """A process that has the store open, and one that opens it, find the commit; a rollback of it is refused."""
+    before = desk.path.read_bytes()
+    with desk.open() as memory:
+        killed = process(die_recording, desk, remembering)
+        killed.join()
+        assert killed.exitcode == -signal.SIGKILL
+
+        texts = [record.text for record in memory.list_records().items]
+
+    assert texts == ["the last words", "the first thing"]
+    assert [check.ok for check in checks] == [True]
+    desk.say("and on")
+    assert len(checks) == 1
+    desk.put(before)
+    with pytest.raises(CorruptionError):
+        desk.open()
+
+
+def test_a_head_remembered_by_a_writer_that_died_holds_at_once(desk: Desk) -> None:
+    """Killed between the head and the look at the files, it left a head that no older copy passes."""
+    before = desk.path.read_bytes()
+    killed = process(die_recording, desk, "the head")
+    killed.join()
+
+    desk.put(before)
+    for name in ("-wal", "-shm"):
+        Path(f"{desk.path}{name}").unlink()
+
+    with pytest.raises(CorruptionError, match="behind commit"):
+        desk.open()
+
+
+def test_a_state_directory_that_cannot_be_written_is_said_with_each_write(tmp_path: Path) -> None:
+    """The write is done and the notice is in its answer, on the wire too; with room for it there is none."""
+    (tmp_path / "a file").write_bytes(b"")
+    desk = Desk(tmp_path / "store.db", tmp_path / "a file" / "state")
+
+    with desk.open(create=True) as memory:
+        done = memory.remember("kept all the same", scope=Scope.USER)
+        assert memory.get(done.record.address) == done.record
+
+    assert [notice.partition(":")[0] for notice in done.notices] == ["committed, but not remembered outside the store"]
+    assert wire.remembered(done)["notices"] == list(done.notices)
+    with replace(desk, state=tmp_path / "state").open() as memory:
+        again = memory.remember("and remembered", scope=Scope.USER)
+        assert "notices" not in wire.remembered(again)
+
+
+def test_a_full_disk_costs_the_memory_of_the_write_and_not_the_write(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, checks: list[Report]
+) -> None:
+    """What could not be remembered is said; the next opening verifies, and remembers it."""
+
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with desk.open() as memory, monkeypatch.context() as patched:
+        patched.setattr(os, "pwrite", full)
+        done = memory.remember("kept all the same", scope=Scope.USER)
+    namespace, sequence = newest(desk)
+
+    assert os.strerror(errno.ENOSPC) in done.notices[0]
+    assert checks[0].ok
+    assert desk.anchors.newest(namespace) is not None
+    assert done.sequence == sequence
+
+
+def test_what_cannot_be_read_is_not_taken_for_nothing(desk: Desk) -> None:
+    """With something else in place of the remembered head the store is refused; with the head back it opens."""
+    namespace, _ = newest(desk)
+    head = desk.anchors.folder / "heads" / namespace
+    aside = head.rename(head.with_name("aside"))
+    head.mkdir()
+
+    with desk.open() as memory, pytest.raises(UnavailableError, match="cannot be read") as refusal:
+        memory.list_records()
+
+    assert str(desk.anchors.folder) in refusal.value.hint
+    head.rmdir()
+    aside.rename(head)
+    desk.open().close()
+
+
+def test_heads_go_forward_only(tmp_path: Path) -> None:
+    """An older head changes nothing, a newer one counts, and back goes only what is told to."""
+    kept = Anchors(tmp_path, "a path")
+    names = iter(range(99))
+
+    def record(sequence: int, *, back: bool = False) -> Anchor | None:
+        kept.record(lambda: None, {"ns": (sequence, bytes([next(names)]) * 32)}, back=back)
+        return kept.newest("ns")
+
+    found = [record(5), record(4), record(5), record(6), record(2, back=True)]
+
+    assert [anchor and (anchor.sequence, anchor.commit[0]) for anchor in found] == [
+        (5, 0),
+        (5, 0),
+        (5, 0),
+        (6, 3),
+        (2, 4),
+    ]
+
+
+def test_threads_record_in_turn(tmp_path: Path) -> None:
+    """However many record at once, the newest head stands at the end, and each look at the files is a later one."""
+    kept = Anchors(tmp_path, "a path")
+    looks: list[bytes] = []
+
+    def look() -> bytes:
+        looks.append(len(looks).to_bytes(32, "big"))
+        return looks[-1]
+
+    def record(offset: int) -> None:
+        for sequence in range(offset, 400, 4):
+            kept.record(look, {f"ns{sequence % 40}": (sequence, bytes(32)), "all": (sequence, bytes(32))})
+
+    threads = [threading.Thread(target=record, args=(offset,)) for offset in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    last = kept.newest("all")
+    assert last is not None
+    assert (last.sequence, len(looks)) == (399, 400)
+    assert kept.unchanged(looks[-1])
+
+
+def test_a_lock_that_is_never_given_back_is_not_waited_for_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever holds it may have been stopped: recording fails then, and reading goes on."""
+    monkeypatch.setattr(anchors, "LOCK_TRIES", 2)
+    held, kept = Anchors(tmp_path, "a path"), Anchors(tmp_path, "a path")
+
+    with held._locked():
+        with pytest.raises(OSError, match="locked by another process"):
+            kept.record(lambda: bytes(32), {"ns": (1, bytes(32))})
+        assert kept.newest("ns") is None
+
+    kept.record(lambda: bytes(32), {"ns": (1, bytes(32))})
+    assert kept.newest("ns") == (1, bytes(32), 1)
+
+
+def fork_and_go_on(desk: Desk) -> None:
+    """Write in a forked child that opens the store anew, and in its parent."""
+    memory = desk.open()
+    child = os.fork()
+    if child == 0:
+        memory.close()
+        desk.say("by the child")
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    assert [record.text for record in memory.list_records().items] == ["by the child", "the first thing"]
+    assert memory.remember("by the parent", scope=Scope.USER).notices == ()
+    memory.close()
+
+
+def test_a_fork_shares_no_memory_of_the_store(desk: Desk, checks: list[Report]) -> None:
+    """Parent and child go on, each with descriptors of its own, and what both wrote is remembered."""
+    before = desk.path.read_bytes()
+
+    alone(fork_and_go_on, desk)
+
+    with desk.open() as memory:
+        assert len(memory.list_records().items) == 3
+    assert checks == []
+    desk.put(before)
+    with pytest.raises(CorruptionError, match="behind commit"):
+        desk.open()
+
+
+def test_what_is_remembered_is_private(tmp_path: Path) -> None:
+    """Folders are 0700 and files 0600, whatever the umask."""
+    before = os.umask(0)
+    try:
+        desk = Desk(tmp_path / "store.db", tmp_path / "state")
+        with desk.open(create=True) as memory:
+            memory.remember("mine alone", scope=Scope.USER)
+        desk.anchors.keep_erased([bytes(32)])
+    finally:
+        os.umask(before)
+
+    modes = {path: stat.S_IMODE(path.stat().st_mode) for path in (desk.state, *desk.state.rglob("*"))}
+    assert {mode for path, mode in modes.items() if path.is_dir()} == {0o700}
+    assert {mode for path, mode in modes.items() if not path.is_dir()} == {0o600}
+    assert {path.name for path in desk.anchors.folder.iterdir()} == {"erased", "fence", "heads", "store"}
+
+
+def test_another_name_of_the_file_meets_the_same_anchor(desk: Desk, tmp_path: Path) -> None:
+    """Through a link nothing is remembered apart, and what was rolled back is refused as well."""
+    link = replace(desk, path=tmp_path / "link.db")
+    link.path.symlink_to(desk.path)
+    link.say("through the link")
+    newer = rolled_back(desk)
+
+    with pytest.raises(CorruptionError, match="behind commit"):
+        link.open()
+
+    assert len(list((desk.state / "stores").iterdir())) == 1
+    desk.put(newer)
+    link.open().close()
+
+
+def record_with_few_descriptors(state: Path, heads: dict[str, tuple[int, bytes]]) -> None:
+    """Record heads where no more than ninety files may be open."""
+    resource.setrlimit(resource.RLIMIT_NOFILE, (90, 90))
+    kept = Anchors(state, "a path")
+    kept.record(lambda: bytes(32), heads)
+    assert len(kept._descriptors) <= MAX_OPEN_FILES
+    assert {name: anchor[:2] for name in heads if (anchor := kept.newest(name)) is not None} == heads
+
+
+def test_three_hundred_namespaces_need_few_descriptors(tmp_path: Path) -> None:
+    """All heads are remembered and found again where few files may be open."""
+    heads = {f"ns_{number:016}": (number, number.to_bytes(32, "big")) for number in range(300)}
+
+    alone(record_with_few_descriptors, tmp_path, heads)
+
+    kept = Anchors(tmp_path, "a path")
+    assert kept.newest("ns_0000000000000299") == (299, (299).to_bytes(32, "big"), 1)
+
+
+def test_a_new_connection_counts_edits_apart(desk: Desk) -> None:
+    """What others did while a connection was lost is not taken for known, however few edits there were."""
+    store = SqliteStore(desk.path)
+
+    with store.read() as reader:
+        first, again = reader.edits(), reader.edits()
+    store._connection.close()
+    store._lost = True
+    with store.read() as reader:
+        after = reader.edits()
+    store.close()
+
+    assert first == again != after
