@@ -1,164 +1,235 @@
-"""Erasure: what a request reaches, the commit that takes it out, and a look at the files for what stayed behind."""
+"""Erasure: what a request reaches, the commits that take it out, and a look at the files for what stayed behind."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Final
 
-import orjson
-
-from ledgerstone.core import canonical, rules
-from ledgerstone.core.authority import Caller, Place
+from ledgerstone import traces
+from ledgerstone.core import canonical, chain, entries, rules
+from ledgerstone.core.authority import Caller, Denial, Place
 from ledgerstone.core.entries import (
     CloseEntry,
     Content,
     ErasedEntry,
     ErasureEntry,
     GrantEntry,
+    Header,
     NamespaceEntry,
+    RecordEntry,
     RetractEntry,
 )
 from ledgerstone.core.facts import Known
+from ledgerstone.core.namespaces import unknown
 from ledgerstone.core.projection import carriers
 from ledgerstone.core.rules import Admitted
-from ledgerstone.core.values import MAX_DRAFTS, MAX_REASON_BYTES, Act, Ending, Forgotten, Kind
-from ledgerstone.errors import NotFoundError, UsageError
+from ledgerstone.core.values import (
+    MAX_DRAFTS,
+    MAX_REASON_BYTES,
+    Act,
+    Ending,
+    Finding,
+    Forgotten,
+    Kind,
+    Refusal,
+    Retention,
+    Scope,
+)
+from ledgerstone.errors import CorruptionError, NotFoundError, UnavailableError, UsageError
 from ledgerstone.identity import Identity, Target, parse_target
-from ledgerstone.ledger import Block, Ledger
+from ledgerstone.ledger import Block, DeniedError, Ledger
 from ledgerstone.reading import Chain, Reading
 from ledgerstone.search import LAST
+from ledgerstone.store.protocol import Store
 from ledgerstone.writing import Batch
 
-# Shorter texts occur by chance, and everywhere.
-LEAST_NEEDLE_BYTES: Final = 6
 UNREACHED: Final = (
-    "copies and backups of the store, exports, and whatever was read before are not reached",
-    "the chain keeps the commitments, sizes, times and ids of what was erased; nothing can be guessed from them",
+    "copies and backups of the store, exports, what was read before, and blocks that the file system keeps by itself",
+    "names of principals, sessions and namespaces, and the reasons given for erasures",
+    "the chain keeps commitments, sizes, times and ids of what was erased; nothing can be guessed from them",
 )
-# A process of its own looks at the files: a descriptor on them in this one would drop SQLite's locks.
-_SCAN: Final = """
-import sys, json
-needles = [bytes.fromhex(n) for n in json.loads(sys.stdin.readline())]
-longest = max(map(len, needles), default=1)
-found = {}
-for path in sys.argv[1:]:
-    tail = b""
-    with open(path, "rb") as file:
-        while block := file.read(1 << 20):
-            window = tail + block
-            for needle in needles:
-                if needle in window:
-                    found[path] = found.get(path, 0) + 1
-            tail = window[-(longest - 1):] if longest > 1 else b""
-print(json.dumps(found))
-"""
+SHORT: Final = f"texts under {traces.LEAST_BYTES} bytes are not looked for in the files: they occur everywhere"
+# What may be let go by its retention; the rest goes by an expiry of its own, or when somebody forgets it.
+PASSING: Final = frozenset({Retention.WORKING, Retention.SESSION, Retention.SHORT_TERM})
+EXPIRED: Final = "expired"
+KEY: Final = "key:"
+# Targets that are looked for wherever the caller may erase; all others only where it is bound.
+WIDE: Final = ("session:", "principal:", "write:", "namespace:")
 
 
 class _Reach:
     """What one request reaches in one namespace: versions by position, and why each is among them."""
 
-    __slots__ = ("_facts", "_keep", "_reading", "known", "rests", "summaries", "where")
+    __slots__ = ("_keep", "_reading", "facts", "known", "left", "rests", "spared", "summaries", "where")
 
     def __init__(self, reading: Reading, where: Chain, keep: frozenset[str]) -> None:
+        reading.counted(where)
         self._reading = reading
-        self._facts = reading.facts(where)
         self._keep = keep
+        self.facts = reading.facts(where)
         self.where = where
         self.known: dict[int, Known] = {}
         self.summaries: set[str] = set()
         self.rests: set[str] = set()
+        self.spared: set[str] = set()
+        self.left: set[str] = set()
 
-    def take(self, position: int) -> None:
+    def take(self, known: Known) -> None:
         """Take in a version, all that hold its text, and the summaries that cover it, unless they are kept."""
-        known = self._facts.version(position)
-        if known is None or position in self.known:
+        if known.position in self.known:
             return
-        for one in carriers(known, self._facts):
-            if one.ending is not Ending.ERASED:
-                self.known[one.position] = one
-        for one in list(self.known.values()):
+        new = [one for one in carriers(known, self.facts) if one.ending is not Ending.ERASED]
+        self.known |= {one.position: one for one in new}
+        for one in new:
             self._above(one)
 
     def _above(self, known: Known) -> None:
         reader, number = self._reading.reader, self.where.number
         covering = set(reader.covering(number, known.position))
         for position in reader.resting_on(number, known.position):
-            above = self._facts.version(position)
+            above = self.facts.version(position)
             if above is None or position in self.known or above.ending is Ending.ERASED:
                 continue
-            address = canonical.address(above.memory, above.version)
-            if position in covering and above.kind is Kind.SUMMARY and address not in self._keep:
-                self.summaries.add(address)
-                self.take(position)
-            else:
+            address = _address(above)
+            if position not in covering or above.kind is not Kind.SUMMARY:
                 self.rests.add(address)
+            elif address in self._keep:
+                self.spared.add(address)
+                self.rests.add(address)
+            else:
+                self.summaries.add(address)
+                self.take(above)
+
+
+_Find = Callable[[Reading, Identity], list[_Reach]]
 
 
 def forget(
-    ledger: Ledger,
-    caller: Caller,
-    targets: Iterable[str],
-    *,
-    reason: str | None,
-    keep: Iterable[str],
-    dry_run: bool,
-    everywhere: bool = False,
+    ledger: Ledger, caller: Caller, targets: tuple[str, ...], *, reason: str | None, keep: Iterable[str], dry_run: bool
 ) -> Forgotten:
-    """See ``Memory.forget``. With ``everywhere`` in all namespaces that the caller may erase in."""
-    wanted = tuple(targets)
-    if not 1 <= len(wanted) <= MAX_DRAFTS:
-        raise UsageError(f"forget: 1 to {MAX_DRAFTS} targets, not {len(wanted)}")
+    """See ``Memory.forget``."""
+    if not 1 <= len(targets) <= MAX_DRAFTS:
+        raise UsageError(f"forget: 1 to {MAX_DRAFTS} targets, not {len(targets)}")
     if reason is not None:
         canonical.text(reason, name="reason", least=1, most=MAX_REASON_BYTES)
     kept = frozenset(keep)
-    if dry_run:
-        with ledger.reads(caller) as (reading, identity):
-            return _report(
-                _reach(reading, _chains(reading, identity, everywhere=everywhere), wanted, kept), erased=False
-            )
-    with ledger.writes(caller) as block:
-        block.reading.catalogued()
-        chains = _chains(block.reading, block.identity, everywhere=everywhere)
-        reaches = _reach(block.reading, chains, wanted, kept)
-        needles = {needle for reach in reaches for needle in _needles(block.reading, reach)}
-        commitments = {c for reach in reaches for c in _commitments(block.reading, reach)}
+
+    def find(reading: Reading, identity: Identity) -> list[_Reach]:
+        wide = any(target.startswith(WIDE) for target in targets)
+        bound = {where.number: where for where, _ in identity.visible()[0]}
+        beyond = {where.number: where for where in _erasable(reading, identity)} if wide else {}
+        reaches = {number: _Reach(reading, where, kept) for number, where in (beyond | bound).items()}
+        for target in targets:
+            if target.startswith(WIDE):
+                found = _wide(ledger, reading, identity, target, [reaches[number] for number in beyond])
+            else:
+                found = _narrow(target, [reaches[number] for number in bound], reading)
+            if not found:
+                raise NotFoundError(f"no memory {target} here")
+        return list(reaches.values())
+
+    return _carry_out(ledger, caller, find, reason=reason, keep=kept, dry_run=dry_run)
+
+
+def expire(
+    ledger: Ledger,
+    caller: Caller,
+    *,
+    retention: Retention | None,
+    before: int | None,
+    keep: Iterable[str],
+    dry_run: bool,
+) -> Forgotten:
+    """See ``Memory.expire``."""
+    if (retention is None) != (before is None):
+        raise UsageError("expire: a retention and the time before which it was said, or neither")
+    if retention is not None and retention not in PASSING:
+        words = ", ".join(sorted(each.value for each in PASSING))
+        raise UsageError(f"expire: {words}, not {retention.value}", hint="what else is to go: ledgerstone forget")
+    kept = frozenset(keep)
+
+    def find(reading: Reading, identity: Identity) -> list[_Reach]:
+        reaches = [_Reach(reading, where, kept) for where in _erasable(reading, identity)]
         for reach in reaches:
-            _erase(ledger, block, reach, reason)
-    left = ledger.store.scrub()
-    ledger.remember_heads({})
-    if ledger.anchors is not None:
-        ledger.anchors.keep_erased(commitments)
-    found = _scan(ledger, needles)
-    left += [f"{path} still holds {count} of the erased texts" for path, count in sorted(found.items())]
-    return _report(reaches, erased=True, left=tuple(left))
+            number = reach.where.number
+            if retention is None or before is None:
+                for position in reading.reader.expired(number, reading.now):
+                    known = reach.facts.version(position)
+                    if known is not None and known.expires is not None and known.expires <= reading.now:
+                        reach.take(known)
+                continue
+            said = f'"retention":"{retention.value}"'.encode()
+            for position, body in reading.reader.entries(number, 0, LAST):
+                if said in body:
+                    _outlived(reading, reach, position, before)
+        return reaches
+
+    return _carry_out(ledger, caller, find, reason=EXPIRED, keep=kept, dry_run=dry_run)
 
 
-def again(ledger: Ledger, caller: Caller) -> Forgotten | None:
-    """Erase what was erased on this machine before and has come back with an older copy of the store."""
+def _outlived(reading: Reading, reach: _Reach, position: int, before: int) -> None:
+    """Take in a record said before a time, unless it has an expiry of its own or is an obligation."""
+    found, known = reading.version(reach.where, position), reach.facts.version(position)
+    if found is None or known is None or not isinstance(found.proven.entry, RecordEntry):
+        return
+    if found.proven.stamp.at >= before or known.expires is not None:
+        return
+    if known.open_task:
+        reach.left.add(f"{_address(known)} is an open task: close or retract it first")
+    else:
+        reach.take(known)
+
+
+def again(ledger: Ledger, caller: Caller) -> tuple[Finding, ...]:
+    """Erase what was erased on this machine before and has come back with an older copy of the store.
+
+    Returns as findings what the caller may not erase.
+    """
     gone = frozenset() if ledger.anchors is None else ledger.anchors.erased()
     if not gone:
-        return None
-    back = []
+        return ()
+
+    def returned(reading: Reading, where: Chain) -> Iterator[int]:
+        for position, salt, data in reading.reader.contents(where.number, 0, LAST):
+            if len(salt) == canonical.SALT_BYTES and canonical.commitment(salt, data) in gone:
+                yield position
+
+    def find(reading: Reading, identity: Identity) -> list[_Reach]:
+        reaches = []
+        for where in _erasable(reading, identity):
+            reach = _Reach(reading, where, frozenset())
+            for position in list(returned(reading, where)):
+                known = reach.facts.version(position)
+                if known is not None:
+                    reach.take(known)
+            reaches.append(reach)
+        return reaches
+
     with ledger.reads(caller) as (reading, identity):
-        for where in _chains(reading, identity, everywhere=True):
-            for position, salt, data in reading.reader.contents(where.number, 0, LAST):
-                if canonical.commitment(salt, data) in gone:
-                    known = reading.known(where, position)
-                    if known is not None:
-                        back.append(known.digest.hex())
-    if not back:
-        return None
-    return forget(
-        ledger, caller, back[:MAX_DRAFTS], reason="erased here before", keep=(), dry_run=False, everywhere=True
-    )
+        if not any(reach.known for reach in find(reading, identity)):
+            return _returned(reading, returned)
+    _carry_out(ledger, caller, find, reason="erased here before", keep=frozenset(), dry_run=False)
+    with ledger.reads(caller) as (reading, _):
+        return _returned(reading, returned)
 
 
-def _chains(reading: Reading, identity: Identity, *, everywhere: bool) -> list[Chain]:
-    """Where to look: what the caller is bound to, or every namespace that it may erase in."""
-    if not everywhere:
-        return [where for where, _ in identity.visible()[0]]
+def _returned(reading: Reading, returned: Callable[[Reading, Chain], Iterator[int]]) -> tuple[Finding, ...]:
+    findings = []
+    for namespace in reading.reader.chains():
+        where = reading.chain(namespace)
+        count = 0 if where is None else sum(1 for _ in returned(reading, where))
+        if count:
+            message = f"{count} texts that were erased here are back; who may forget there accepts the store too"
+            findings.append(Finding("erased", namespace, None, message))
+    return tuple(findings)
+
+
+def _erasable(reading: Reading, identity: Identity) -> list[Chain]:
+    """Every namespace that the caller may erase in; DeniedError where the host lets nobody erase."""
+    if Act.FORGET not in identity.caller.acts:
+        nowhere = Place(None, Scope.STORE, None)
+        raise DeniedError(Denial(Act.FORGET, Refusal.HOST, nowhere, identity.principal))
     found = []
     for row in reading.reader.catalog(reading.store.number, "namespace"):
         entry = reading.listed(row).proven.entry
@@ -169,79 +240,219 @@ def _chains(reading: Reading, identity: Identity, *, everywhere: bool) -> list[C
     return found
 
 
-def _reach(reading: Reading, chains: list[Chain], targets: tuple[str, ...], keep: frozenset[str]) -> list[_Reach]:
-    reaches: dict[int, _Reach] = {}
-    for where in chains:
-        reading.counted(where)
-        reaches[where.number] = _Reach(reading, where, keep)
-    for target in targets:
-        rows = [(number, position) for number, position in _rows(reading, target, reaches) if number in reaches]
-        if not rows:
-            raise NotFoundError(f"no memory {target} here")
-        for number, position in rows:
-            reaches[number].take(position)
-    return [reach for reach in reaches.values() if reach.known]
-
-
-def _rows(reading: Reading, target: str, reaches: dict[int, _Reach]) -> list[tuple[int, int]]:
-    """Where a target stands: all versions of a memory or of a key's memory, one version, one digest."""
-    if target.startswith("key:"):
-        held = []
-        for number, reach in reaches.items():
-            position = reading.reader.holder(number, target[len("key:") :])
-            known = None if position is None else reading.known(reach.where, position)
-            if known is not None:
-                held += reading.reader.versions(known.memory)
-        return [(number, position) for number, position, _ in held]
+def _narrow(target: str, reaches: list[_Reach], reading: Reading) -> bool:
+    """Take in a memory, a version, a digest, or all memories with a key; False when there is none."""
+    if target.startswith(KEY):
+        key = target.removeprefix(KEY)
+        memories = set()
+        for reach in reaches:
+            versions = map(reach.facts.version, reading.reader.keyed(reach.where.number, key))
+            memories |= {known.memory for known in versions if known is not None and known.key == key}
+        for memory in sorted(memories):
+            _versions(reading, memory, None, reaches)
+        return bool(memories)
     wanted = parse_target(target)
-    if isinstance(wanted, bytes):
-        return reading.reader.digests(wanted)
-    memory, version = wanted
+    if not isinstance(wanted, bytes):
+        return _versions(reading, *wanted, reaches)
+    rows = dict(reading.reader.digests(wanted))
+    here = [reach for reach in reaches if reach.where.number in rows]
+    for reach in here:
+        known = reach.facts.version(rows[reach.where.number])
+        if known is None or known.digest != wanted:
+            raise CorruptionError(f"{reach.where.namespace}: an entry is not {target}, as its row says")
+        reach.take(known)
+    return bool(here)
+
+
+def _versions(reading: Reading, memory: str, version: int | None, reaches: list[_Reach]) -> bool:
+    """Take in a memory with all its versions, or one of them; False when there is none here."""
     rows = reading.reader.versions(memory)
-    return [(number, position) for number, position, found in rows if version in {None, found}]
+    taken = False
+    for reach in reaches:
+        here = [(position, number) for chain_, position, number in rows if chain_ == reach.where.number]
+        for place, (position, number) in enumerate(here, 1):
+            if version not in {None, number}:
+                continue
+            known = reach.facts.version(position)
+            if known is None or (known.memory, known.version) != (memory, number) or number != place:
+                raise CorruptionError(f"{reach.where.namespace}: a version of {memory} is not where its row says")
+            reach.take(known)
+            taken = True
+    return taken
 
 
-def _contents(reading: Reading, reach: _Reach) -> Iterable[tuple[Known, Content]]:
-    for position, known in reach.known.items():
-        found = reading.version(reach.where, position)
-        if found is None:
+def _wide(ledger: Ledger, reading: Reading, identity: Identity, target: str, reaches: list[_Reach]) -> bool:
+    """Take in what was said in a session, by a principal or in one write, or all of a namespace."""
+    word, _, name = target.partition(":")
+    if word == "namespace":
+        chosen = [reach for reach in reaches if reach.where.namespace == name]
+        if not chosen:
+            raise unknown(name)
+        for reach in chosen:
+            for row in list(reading.reader.knowns(reach.where.number, 0, LAST)):
+                known = reach.facts.version(row.position)
+                if known is not None:
+                    reach.take(known)
+        return True
+    taken = False
+    for reach in reaches:
+        mark = _mark(ledger, reading, identity, reach.where.namespace, word, name)
+        for header in _mentioning(reading, reach.where, mark):
+            if mark == _marked(header, word):
+                taken |= _of_commit(reach, header, whole=word == "write")
+    return taken
+
+
+def _mark(ledger: Ledger, reading: Reading, identity: Identity, namespace: str, word: str, name: str) -> str | None:
+    """What the headers of the commits that are meant hold; None when no header can."""
+    if word == "session":
+        return Identity(reading, replace(identity.caller, session=name), []).session_id
+    if word == "principal":
+        return Identity(reading, replace(identity.caller, principal=name), []).principal
+    secret = ledger.keyring.secret(namespace)
+    return None if secret is None else canonical.keyed(secret, b"idempotency-key", name.encode()).hex()
+
+
+def _marked(header: Header, word: str) -> str | None:
+    if word == "write":
+        return None if header.idempotency is None else header.idempotency.key.hex()
+    return header.stamp.session if word == "session" else header.stamp.principal
+
+
+def _mentioning(reading: Reading, where: Chain, mark: str | None) -> Iterator[Header]:
+    """The commits of a chain whose headers mention an id or a hash, newest first, each proven by its links."""
+    if mark is None:
+        return
+    expected = where.head.id
+    for sequence, _, data in reading.reader.headers(where.number, newest=where.head.sequence, oldest=0):
+        commit, parent = chain.link(data)
+        if commit != expected:
+            raise CorruptionError(f"{where.namespace}: commit {sequence} is not the one its successor names")
+        expected = parent
+        if mark.encode() in data:
+            yield entries.decode_header(data)
+    if expected:
+        raise CorruptionError(f"{where.namespace}: its first commits are missing")
+
+
+def _of_commit(reach: _Reach, header: Header, *, whole: bool) -> bool:
+    """Take in the records of a commit; without ``whole`` not the texts that its closes and retracts carry on."""
+    taken = False
+    for position in range(header.counts.entries - len(header.entries), header.counts.entries):
+        known = reach.facts.version(position)
+        if known is None:
             continue
-        if found.content is not None:
-            yield known, found.content
-        if isinstance(found.proven.entry, CloseEntry | RetractEntry):
-            own = reading.content(reach.where, found.proven)
-            if own is not None:
-                yield known, own
+        taken = True
+        if whole or known.body == known.position:
+            reach.take(known)
+        elif known.sealed and known.ending is not Ending.ERASED:
+            reach.left.add(f"{_address(known)}: the reason given there goes only with its text")
+    return taken
 
 
-def _needles(reading: Reading, reach: _Reach) -> set[bytes]:
-    """What to look for afterwards: each text as it was stored."""
-    found = set()
-    for _, content in _contents(reading, reach):
-        for text in (content.text, content.reason, content.key, content.title, content.source):
-            if text is not None:
-                stored = canonical.encode(text)[1:-1]
-                if len(stored) >= LEAST_NEEDLE_BYTES:
-                    found.add(stored)
-    return found
+class _Gone:
+    """What is being erased: commitments to remember, and pieces of text to look for, each with its text's number.
+
+    ``texts`` are the numbers of what somebody remembered; the rest are keys, tags and the like, and words.
+    """
+
+    __slots__ = ("commitments", "pieces", "short", "texts")
+
+    def __init__(self) -> None:
+        self.commitments: set[bytes] = set()
+        self.pieces: dict[bytes, int] = {}
+        self.texts: set[int] = set()
+        self.short = False
+
+    def add(self, *forms: bytes, text: bool = False) -> None:
+        """Note a text in each form that it is stored in."""
+        number = len(self.pieces)
+        pieces = set().union(*map(traces.pieces_of, forms))
+        self.short |= not pieces
+        for piece in pieces:
+            found = self.pieces.setdefault(piece, number)
+            self.texts |= {found} if text else set()
 
 
-def _commitments(reading: Reading, reach: _Reach) -> set[bytes]:
-    return {
-        sealed.commitment
-        for position in reach.known
-        if (found := reading.version(reach.where, position)) is not None
-        and (sealed := getattr(found.proven.entry, "content", None)) is not None
-    }
+def _carry_out(
+    ledger: Ledger, caller: Caller, find: _Find, *, reason: str | None, keep: frozenset[str], dry_run: bool
+) -> Forgotten:
+    """Find what is reached, and unless it is a dry run erase it, clean up, and look whether it is gone."""
+    if dry_run:
+        with ledger.reads(caller) as (reading, identity):
+            reaches = find(reading, identity)
+            _check_kept(reaches, keep)
+            return _report(reaches, erased=False)
+    gone = _Gone()
+    commits: list[tuple[str, int]] = []
+    with ledger.writes(caller) as block:
+        block.reading.catalogued()
+        reaches = find(block.reading, block.identity)
+        _check_kept(reaches, keep)
+        for reach in reaches:
+            if reach.known:
+                _note(block.reading, reach, gone)
+                commits += _erase(ledger, block, reach, reason)
+    left = [] if block.warning is None else [block.warning]
+    if ledger.anchors is not None:
+        try:
+            ledger.anchors.keep_erased(gone.commitments)
+        except (OSError, UnavailableError) as error:
+            left.append(f"not remembered outside the store, so that a backup could bring it back: {error}")
+    left += ledger.store.scrub()
+    warning = ledger.remember_heads({})
+    left += [] if warning is None else [warning]
+    found, shared = _traces(ledger.store, gone)
+    left += found
+    beyond = [SHORT] if gone.short else []
+    if shared:
+        beyond.append(f"{shared} of the erased texts stand in other records too, which were not named")
+    return _report(reaches, tuple(commits), left=left, beyond=beyond, erased=True)
 
 
-def _erase(ledger: Ledger, block: Block, reach: _Reach, reason: str | None) -> None:
+def _check_kept(reaches: list[_Reach], keep: frozenset[str]) -> None:
+    """Whoever keeps what would not have gone has named the wrong one."""
+    needless = sorted(keep - {address for reach in reaches for address in reach.spared})
+    if needless:
+        raise UsageError(
+            f"keep: {needless[0]} is no summary that would go with the rest",
+            hint="a dry run lists them by address, as mem_...@1",
+        )
+
+
+def _note(reading: Reading, reach: _Reach, gone: _Gone) -> None:
+    """Note commitments, texts and words of what a reach holds, while it is still there."""
+    for position in reach.known:
+        found = reading.version(reach.where, position)
+        if found is None:  # pragma: no cover - what is known has a version
+            continue
+        sealed = getattr(found.proven.entry, "content", None)
+        if sealed is not None:
+            gone.commitments.add(sealed.commitment)
+        settled = isinstance(found.proven.entry, CloseEntry | RetractEntry)
+        for content in (found.content, reading.content(reach.where, found.proven) if settled else None):
+            if content is not None:
+                for said in _said(content):
+                    gone.add(said.encode(), canonical.encode(said)[1:-1], text=said is content.text)
+        words = reading.reader.word_row(reach.where.number, position)
+        if words is not None:
+            gone.add(words.words.encode())
+
+
+def _said(content: Content) -> Iterator[str]:
+    """Every text in a content."""
+    yield from (text for text in (content.text, content.reason, content.key, content.title) if text is not None)
+    yield from (text for text in (content.source, content.place) if text is not None)
+    yield from (*content.tags, *content.triggers)
+
+
+def _erase(ledger: Ledger, block: Block, reach: _Reach, reason: str | None) -> list[tuple[str, int]]:
     """The erasure commits of one namespace, each of one entry, and the note of them in the store chain."""
     place = block.identity.place(reach.where.namespace)
-    if place is None:
-        raise NotFoundError("no such memory here")
+    if place is None:  # pragma: no cover - a chain that was found has a place
+        raise unknown(reach.where.namespace)
     digests = [known.digest for _, known in sorted(reach.known.items()) if known.body == known.position]
-    where = reach.where
+    commits = []
     for start in range(0, len(digests), MAX_DRAFTS):
         part = tuple(digests[start : start + MAX_DRAFTS])
         where, stamp = block.settle(Target(place, None, ""), Act.FORGET)
@@ -254,12 +465,14 @@ def _erase(ledger: Ledger, block: Block, reach: _Reach, reason: str | None) -> N
             store=block.point(),
         )
         batch.add(_entry(block, part, reason))
-        where = batch.append(block.writer, ledger.keyring)
+        commits.append((where.namespace, batch.append(block.writer, ledger.keyring).head.sequence))
+    namespace, sequence = commits[-1]
     block.store_commit(
-        [rules.plain(ErasedEntry(namespace=where.namespace, sequence=where.head.sequence, count=len(reach.known)))],
+        [rules.plain(ErasedEntry(namespace=namespace, sequence=sequence, count=len(reach.known)))],
         principal=block.principal,
         origin=block.identity.caller.origin,
     )
+    return commits
 
 
 def _entry(block: Block, erases: tuple[bytes, ...], reason: str | None) -> Admitted:
@@ -268,30 +481,62 @@ def _entry(block: Block, erases: tuple[bytes, ...], reason: str | None) -> Admit
     return block.named(Content(reason=reason), lambda sealed: ErasureEntry(erases=erases, content=sealed))
 
 
-def _scan(ledger: Ledger, needles: set[bytes]) -> dict[str, int]:
-    """In which files of the store any of the erased texts still stands."""
-    if not needles:
-        return {}
-    asked = orjson.dumps([needle.hex() for needle in sorted(needles)]) + b"\n"
-    paths = [str(path) for path in ledger.store.files()]
-    done = subprocess.run(  # noqa: S603 - this interpreter, our own words
-        [sys.executable, "-I", "-c", _SCAN, *paths], input=asked, capture_output=True, check=True
-    )
-    found: dict[str, int] = orjson.loads(done.stdout)
-    return found
+def _traces(store: Store, gone: _Gone) -> tuple[list[str], int]:
+    """In which files an erased text still stands, and how many stand there since other records say the same."""
+    if not gone.pieces:
+        return [], 0
+    asked = list(gone.pieces)
+    try:
+        found = traces.look(store.files(), asked)
+    except OSError as error:
+        return [f"the files could not be looked through: {error}"], 0
+    still = {asked[number] for numbers in found.values() for number in numbers}
+    shared = _said_still(store, still) if still else set()
+    left = []
+    for path, numbers in sorted(found.items()):
+        texts = {gone.pieces[asked[number]] for number in numbers if asked[number] not in shared}
+        if texts:
+            left.append(f"{path} still holds {len(texts)} of the erased texts")
+    return left, len({gone.pieces[piece] for piece in shared} & gone.texts)
 
 
-def _report(reaches: list[_Reach], *, erased: bool, left: tuple[str, ...] = ()) -> Forgotten:
-    addresses = [
-        canonical.address(known.memory, known.version) for reach in reaches for _, known in sorted(reach.known.items())
-    ]
-    summaries = sorted(address for reach in reaches for address in reach.summaries)
-    rests = sorted(address for reach in reaches for address in reach.rests if address not in addresses)
+def _said_still(store: Store, pieces: set[bytes]) -> set[bytes]:
+    """Those of some pieces of text that stand in what was not erased."""
+    shared: set[bytes] = set()
+    with store.read() as reader:
+        for namespace in reader.chains():
+            row = reader.chain(namespace)
+            if row is None:  # pragma: no cover - it was listed just now
+                continue
+            said = (data for _, _, data in reader.contents(row.number, 0, LAST))
+            words = (row.words.encode() for row in reader.word_rows(row.number, 0, LAST))
+            bodies = (data for _, data in reader.entries(row.number, 0, LAST))
+            for each in (said, words, bodies):
+                for data in each:
+                    shared |= {piece for piece in pieces if piece in data}
+    return shared
+
+
+def _address(known: Known) -> str:
+    return canonical.address(known.memory, known.version)
+
+
+def _report(
+    reaches: list[_Reach],
+    commits: tuple[tuple[str, int], ...] = (),
+    *,
+    erased: bool,
+    left: Iterable[str] = (),
+    beyond: Iterable[str] = (),
+) -> Forgotten:
+    addresses = [_address(known) for reach in reaches for _, known in sorted(reach.known.items())]
+    gone = set(addresses)
     return Forgotten(
         addresses=tuple(addresses),
-        summaries=tuple(summaries),
-        rests=tuple(rests),
+        summaries=tuple(sorted(address for reach in reaches for address in reach.summaries)),
+        rests=tuple(sorted(address for reach in reaches for address in reach.rests if address not in gone)),
         erased=erased,
-        left=left,
-        unreached=UNREACHED,
+        commits=commits,
+        left=(*sorted(line for reach in reaches for line in reach.left), *left),
+        unreached=(*UNREACHED, *beyond),
     )

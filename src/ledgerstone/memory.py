@@ -36,6 +36,7 @@ from ledgerstone.core.values import (
     Record,
     Remembered,
     Report,
+    Retention,
     Scope,
     Standing,
     Status,
@@ -407,14 +408,36 @@ class Memory:
         keep: Sequence[str] = (),
         dry_run: bool = True,
     ) -> Forgotten:
-        """Erase texts for good: a memory with all its versions, one version by its address, or ``key:NAME``.
+        """Erase texts for good. As a dry run, which is the default, only say what would go.
 
-        As a dry run, which is the default, it only says what it would reach. For real, contents and salts are gone
-        from database, log and index, together with the summaries that cover them (unless named in ``keep``); an
-        erasure entry proves that something was there, and the chain still verifies. Takes the grant to forget.
+        A target is a memory with all its versions, one version by address or digest, or ``key:NAME``, the memories
+        with that key; and, wherever this caller may erase, ``session:NAME``, ``principal:NAME`` (what was said so),
+        ``write:KEY`` (what was written under an idempotency key) or ``namespace:ID`` (all of it). At most 256.
+
+        For real, contents and salts are gone from database, log and index, together with the summaries that cover
+        them, unless their addresses are in ``keep``; an erasure entry proves that something was there, and the chain
+        still verifies. Takes the grant to forget. Raises NotFoundError when a target is nothing here.
         """
         wanted = (targets,) if isinstance(targets, str) else tuple(targets)
         return forgetting.forget(self._ledger, self.caller, wanted, reason=reason, keep=keep, dry_run=dry_run)
+
+    def expire(
+        self,
+        *,
+        retention: Retention | None = None,
+        before: int | None = None,
+        keep: Sequence[str] = (),
+        dry_run: bool = True,
+    ) -> Forgotten:
+        """Erase, wherever this caller may, the texts whose own expiry has passed; see ``forget`` for how.
+
+        With a ``retention`` (working, session or short_term) instead those of that retention that were said
+        ``before`` a time (microseconds UTC), unless they have an expiry of their own or are open tasks. Nothing ever
+        expires by itself: it leaves recall, and stays until this is called.
+        """
+        return forgetting.expire(
+            self._ledger, self.caller, retention=retention, before=before, keep=keep, dry_run=dry_run
+        )
 
     def recall(
         self,
@@ -483,14 +506,14 @@ class Memory:
         """Replay every chain under the rules that admitted it and compare whatever is derived: all faults at once.
 
         With ``accept`` a store that is behind or beside what was seen here, and has no other fault, is taken as it is
-        from now on; the heads that this abandons stay on record in the store chain. Takes admin.
+        from now on; the heads that this abandons stay on record in the store chain. What was erased here and came back
+        with an older copy is erased again; what the caller may not erase is a finding. Takes admin.
         """
         ledger = self._ledger
         if accept:
             report = administration.accept(ledger, self.caller)
-            if report.ok:
-                forgetting.again(ledger, self.caller)
-            return report
+            back = forgetting.again(ledger, self.caller) if report.ok else ()
+            return replace(report, findings=report.findings + back)
         since, mark = ledger.tick(), ledger.store.mark()
         with ledger.store.read() as reader:
             report, gone = ledger.verified(reader, since)

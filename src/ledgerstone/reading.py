@@ -554,8 +554,10 @@ class SnapshotFacts:
         return None
 
     def holder(self, key: str) -> Known | None:
+        # Of an erased version no row says which key it had: an older one leads to the memory that holds it.
         position = self._reading.reader.holder(self._where.number, key)
-        return self.version(position) if position is not None else None
+        known = self.version(position) if position is not None else None
+        return None if known is None else self.latest(known.memory)
 
     def resting_on(self, position: int) -> tuple[Known, ...]:
         rows = self._reading.reader.resting_on(self._where.number, position)

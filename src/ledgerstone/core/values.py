@@ -345,14 +345,15 @@ class Forgotten:
     """What an erasure reached, or would reach when ``erased`` is False.
 
     ``addresses`` are all versions that lose their text; ``summaries`` those among them that cover another one;
-    ``rests`` stay, though what they rest on is gone. ``left`` says what could not be done, ``unreached`` what an
-    erasure cannot reach.
+    ``rests`` stay, though what they rest on is gone. ``commits`` are the namespaces and sequences that say so.
+    ``left`` says in words what could not be done, ``unreached`` what an erasure does not reach.
     """
 
     addresses: tuple[str, ...]
     summaries: tuple[str, ...]
     rests: tuple[str, ...]
     erased: bool
+    commits: tuple[tuple[str, int], ...]
     left: tuple[str, ...]
     unreached: tuple[str, ...]
 
