@@ -36,8 +36,8 @@ TRUSTS = (
     "user_explicit",
 )
 FLOOR = TRUSTS.index("model_inferred")
-SUPERSEDED, CLOSED, RETRACTED, STALE, CONTESTED, HELD, REVOKED = 1, 2, 3, 5, 6, 7, 8
-OBLIGATIONS, OBLIGATION_BYTES, OVERHEAD, LEVELS = 16, 7968, 320, 8
+SUPERSEDED, CLOSED, RETRACTED, ERASED, STALE, CONTESTED, HELD, REVOKED = range(1, 9)
+OBLIGATIONS, OBLIGATION_BYTES, OVERHEAD, LEVELS = 16, 7168, 224, 8
 MOST_ENTRIES, MOST_TEXT, MOST_DEPTH = 256, 2**20, 32
 KEPT_EVERY = 256
 
@@ -172,16 +172,18 @@ TYPES: dict[str, Callable[[Any], bool]] = {
     "time": integer(),
     "count": integer(),
     "number": integer(1),
+    "next": integer(2),
     "levels": integer(1, LEVELS),
     "limit": integer(1, MOST_ENTRIES),
     "size": integer(1, MOST_TEXT),
     "longer": integer(1, 8 * MOST_TEXT),
     "text": text(MOST_TEXT),
-    "label": text(64),
+    "noun": matches("[a-z]+"),
     "title": text(128),
     "line": text(1024),
     "reasons": text(4096),
     "labels": array(16, text(64)),
+    "slugs": array(16, matches("[a-z_]{1,64}")),
     "hashes": array(32, HASH),
     "listed": array(MOST_ENTRIES, HASH),
     **{prefix: matches(prefix + ID) for prefix in ("mem", "ns", "prn", "ses", "hst", "grt", "key")},
@@ -205,23 +207,25 @@ TYPES: dict[str, Callable[[Any], bool]] = {
     "idempotency": within("key:hash content:hash"),
 }
 
-# 5. Content.
-TEXTS = (
-    "format text key?:title source?:line title?:line place?:line tags?:labels due?:time valid_from?:time "
-    "valid_until?:time triggers?:labels"
+# 5. Content, and the fields that it must and may have by the noun of its entry; all others have a name.
+CONTENT = (
+    "format text? key?:title source?:line title?:line place?:line tags?:labels due?:time valid_from?:time "
+    "valid_until?:time triggers?:labels name?:line reason?:reasons"
 )
-NAME, REASON = "format name:line", "format reason:reasons"
-CONTENTS = {"record": TEXTS, "namespace": NAME, "name": NAME, "alias": NAME, "close": REASON, "retract": REASON}
+TEXTS = {"text", "key", "source", "title", "place", "tags", "due", "valid_from", "valid_until", "triggers"}
+WHY = {"reason"}, {"reason"}
+SAYS = {"record": ({"text"}, TEXTS), "close": WHY, "retract": WHY, "erasure": WHY, "restore": WHY}
 
-# 6. Entries, but for the reserved ones, which rules version 1 does not admit.
+# 6. Entries. Rules version 1 admits none of those that are reserved.
 GENESIS = "scope nonce owner?:prn"
-ENDS = "memory:mem version:number origin trust content?"
+ENDS = "memory:mem version:next origin trust content?"
 IN_NAMESPACES = {
     "genesis": GENESIS,
     "record": "memory:mem version:number kind status retention origin trust content expires?:time depth?:levels "
-    "sources?:hashes covers?:hashes contests?:hash held_by?:hash promotion?:hash overrides?:labels",
+    "sources?:hashes covers?:hashes contests?:hash held_by?:hash promotion?:hash overrides?:slugs",
     "close": f"{ENDS} closes:hash",
     "retract": f"{ENDS} retracts:hash tombstone?:hash",
+    "erasure": "erases:listed content?",
 }
 ON_STORE = {
     "genesis": GENESIS,
@@ -232,8 +236,13 @@ ON_STORE = {
     "revoke": "revokes:hash",
     "key": "key public:hash retires?:key heads?:hash",
     "refusal": "act reason:refusal count:number first:time last:time principal?:prn scope? namespace?:ns",
+    "erased": "namespace:ns sequence:number count:number",
+    "restore": "namespace:ns abandoned_sequence:count abandoned:hash content?",
 }
+RESERVED = {"promotion", "token", "setting", "adopt", "export", "inbox", "values", "wake"}
+NOUNS = IN_NAMESPACES.keys() | ON_STORE.keys() | RESERVED
 REVOCABLE = {"alias", "grant", "key"}
+OWN_IDS = {"grant": "grant", "namespace": "namespace", "key": "key", "name": "id"}
 
 # 7. Header.
 HEADER = (
@@ -271,20 +280,23 @@ class Standing(NamedTuple):
     noun: str
     sequence: int
     stamp: bytes
+    sealed: bool = False
     by: int = 0
     reason: int = 0
 
 
 class Version(NamedTuple):
-    """One version of a memory; whether it is current says its standing."""
+    """One version of a memory, whose text stands at ``body``; whether it is current says its standing."""
 
     position: int
+    body: int
     memory: str
     number: int
     kind: str
     status: str
     trust: int
     size: int
+    whole: int
     depth: int
     key: str | None
     sources: tuple[int, ...] = ()
@@ -298,6 +310,7 @@ class Chain:
     is_store: bool
     commits: list[bytes] = field(default_factory=list)
     header: dict[str, Any] = field(default_factory=dict)
+    begun: int = 0  # the position of the first entry of the commit that is being read
     entries: list[Standing] = field(default_factory=list)
     where: dict[str, int] = field(default_factory=dict)
     versions: dict[int, Version] = field(default_factory=dict)
@@ -305,7 +318,13 @@ class Chain:
     holders: dict[str | None, str] = field(default_factory=dict)
     tombstones: set[str] = field(default_factory=set)
     idempotency: set[str] = field(default_factory=set)
+    present: set[int] = field(default_factory=set)
     tally: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """The nouns that have a place here, with their fields."""
+        return ON_STORE if self.is_store else IN_NAMESPACES
 
     def current(self, version: Version) -> bool:
         """Whether nothing ended a version."""
@@ -326,10 +345,17 @@ class Chain:
             raise Fault("rule", f"{rule}: names no earlier version")
         return version
 
-    def undermined(self, position: int) -> list[int]:
-        """What goes stale when the version at a position ends."""
+    def earlier(self, reference: str, rule: str) -> Version:
+        """The version of an earlier commit that a digest names."""
+        version = self.named(reference, rule)
+        if version.position >= self.begun:
+            raise Fault("rule", f"{rule}: names a version of this very commit")
+        return version
+
+    def undermined(self, ended: Version) -> list[int]:
+        """What goes stale when a version ends: what rests on it, or on the version whose text it carries on."""
         stale: list[int] = []
-        ground = [position]
+        ground = [ended.position, ended.body]
         while ground:
             below = ground.pop()
             for version in self.versions.values():
@@ -339,17 +365,41 @@ class Chain:
                     ground.append(version.position)
         return stale
 
+    def reason(self, version: Version) -> int:
+        """How a version ended."""
+        return self.entries[version.position].reason
+
     def end(self, position: int, reason: int, by: int) -> None:
         """End an entry, and what goes stale by it."""
-        stale = self.undermined(position) if reason in {SUPERSEDED, RETRACTED} else []
+        stale = self.undermined(self.versions[position]) if reason in {SUPERSEDED, RETRACTED} else []
         for ended, why in ((position, reason), *((one, STALE) for one in stale)):
             self.entries[ended] = self.entries[ended]._replace(by=by, reason=why)
+
+    def erase(self, references: list[str], by: int) -> None:
+        """End every version that holds a text of those named, and what goes stale by that."""
+        bodies = {
+            self.versions[position].body for position in map(self.where.get, references) if position in self.versions
+        }
+        gone = {
+            one.position: one for one in self.versions.values() if one.body in bodies and self.reason(one) != ERASED
+        }
+        stale = {position for one in gone.values() for position in self.undermined(one)} - gone.keys()
+        for position in stale:
+            self.entries[position] = self.entries[position]._replace(by=by, reason=STALE)
+        for position, version in gone.items():
+            entry = self.entries[position]
+            self.tally["live"] -= entry.sealed
+            self.tally["indexed"] -= entry.noun in {"record", "close"}
+            self.entries[position] = entry._replace(by=by, reason=ERASED)
+            self.versions[position] = version._replace(key=None)
+            if self.latest[version.memory].position == position:
+                self.latest[version.memory] = self.versions[position]
 
     def add(self, version: Version) -> None:
         """Take up a version as the latest of its memory."""
         self.versions[version.position] = self.latest[version.memory] = version
         self.tally["records"] += 1
-        if version.key is not None and self.entries[version.position].reason not in {CONTESTED, HELD}:
+        if version.key is not None and self.reason(version) not in {CONTESTED, HELD}:
             self.holders[version.key] = version.memory
 
     def counts(self) -> dict[str, int]:
@@ -375,19 +425,25 @@ def apply(chain: Chain, entry: dict[str, Any], key: str | None, standing: Standi
             chain.entries[position] = standing._replace(by=by, reason=born)
         sources = tuple(chain.where[source] for source in entry.get("sources", ()) if source in chain.where)
         trust, size = TRUSTS.index(entry["trust"]), entry["content"].get("text_bytes", 0)
+        whole = entry["content"]["bytes"]
         what = (entry["memory"], entry["version"], entry["kind"], entry["status"])
-        chain.add(Version(position, *what, trust, size, entry.get("depth", 0), key, sources))
+        chain.add(Version(position, position, *what, trust, size, whole, entry.get("depth", 0), key, sources))
     elif noun in {"close", "retract"}:
         target = chain.versions.get(chain.where.get(entry.get("closes") or entry.get("retracts", ""), -1))
         if target is None:
             return
-        chain.end(target.position, CLOSED if noun == "close" else RETRACTED, by)
+        aside = chain.reason(target) in {CONTESTED, HELD}
+        if not aside:
+            chain.end(target.position, CLOSED if noun == "close" else RETRACTED, by)
         if noun == "retract":
             chain.entries[position] = standing._replace(by=by, reason=RETRACTED)
             if "tombstone" in entry:
                 chain.tombstones.add(standing.digest)
         status = "closed" if noun == "close" else "retracted"
-        chain.add(target._replace(position=position, number=entry["version"], status=status, sources=()))
+        key = None if aside else target.key
+        chain.add(target._replace(position=position, number=entry["version"], status=status, key=key, sources=()))
+    elif noun == "erasure":
+        chain.erase(entry["erases"], by)
     elif noun == "revoke" and entry["revokes"] in chain.where:
         chain.end(chain.where[entry["revokes"]], REVOKED, by)
 
@@ -403,8 +459,8 @@ def need(holds: object, rule: str, message: str) -> None:
 
 def judge_record(chain: Chain, entry: dict[str, Any], content: dict[str, Any] | None, header: dict[str, Any]) -> None:
     """Judge a record by its past; without its content all but its key."""
-    sources = [chain.named(source, "sources") for source in entry.get("sources", ())]
-    covers = [chain.named(cover, "covers") for cover in entry.get("covers", ())]
+    sources = [chain.earlier(source, "sources") for source in entry.get("sources", ())]
+    covers = [chain.earlier(cover, "covers") for cover in entry.get("covers", ())]
     size, trust, kind = entry["content"].get("text_bytes", 0), TRUSTS.index(entry["trust"]), entry["kind"]
     need(1 <= size <= header["limits"]["text_bytes"], "text", f"{size} bytes")
     need(ORIGINS[entry["origin"]] <= ORIGINS[header["stamp"]["origin"]], "origin", "more than the caller's")
@@ -429,15 +485,15 @@ def judge_record(chain: Chain, entry: dict[str, Any], content: dict[str, Any] | 
     fitting = {"open", "closed"} if kind == "task" else {"active"}
     need(entry["status"] in fitting, "status", f"{entry['status']} {kind}")
     if entry["status"] == "open" and trust >= FLOOR:
-        sizes = [size, *(task.size for task in chain.obligations())]
+        sizes = [entry["content"]["bytes"], *(task.whole for task in chain.obligations())]
         fits = len(sizes) <= OBLIGATIONS and sum(sizes) + OVERHEAD * len(sizes) <= OBLIGATION_BYTES
         need(fits, "open_tasks", "too many obligations")
     if kind == "summary":
         judge_summary(chain, entry, sources, covers, previous)
     else:
-        need(not covers and "depth" not in entry, "summary", f"a {kind} covers nothing")
+        need(not covers and "depth" not in entry, "covers", f"a {kind} covers nothing")
     if kind == "procedure":
-        ground = [s for s in sources if s.kind != "summary" and chain.entries[s.position].reason != RETRACTED]
+        ground = [s for s in sources if s.kind != "summary" and chain.reason(s) != RETRACTED]
         need(ground, "procedure", "has no ground")
 
 
@@ -446,15 +502,15 @@ def judge_summary(
 ) -> None:
     """Judge a summary by what it rests on."""
     need(sources, "summary", "has no source")
+    need(set(entry.get("covers", ())) <= set(entry["sources"]), "covers", "what is no source")
     ending = set()
     if previous is not None and chain.current(previous):
-        ending = {previous.position, *chain.undermined(previous.position)}
+        ending = {previous.position, *chain.undermined(previous)}
     for source in sources:
         need(chain.current(source) and source.position not in ending, "summary", "rests on what does not stand")
+    need(not any(map(chain.open, covers)), "covers", "an open task")
     depth = 1 + max(source.depth for source in sources)
     need(entry.get("depth") == depth <= LEVELS, "summary", f"stands {depth} levels up")
-    need(set(entry.get("covers", ())) <= set(entry["sources"]), "covers", "what is no source")
-    need(not any(map(chain.open, covers)), "covers", "an open task")
     if covers:
         need(TRUSTS.index(entry["trust"]) >= FLOOR, "covers", "is not trusted enough")
         covered = sum(cover.size for cover in covers)
@@ -468,8 +524,46 @@ def judge_end(chain: Chain, entry: dict[str, Any], header: dict[str, Any]) -> No
     need((entry["memory"], entry["version"]) == (target.memory, target.number + 1), noun, "is not the next version")
     need(entry["origin"] == header["stamp"]["origin"], "origin", "is not the caller's")
     need(TRUSTS.index(entry["trust"]) == target.trust, "trust", "is not that of the text")
-    need(chain.open(target) if noun == "close" else chain.current(target), noun, "what does not stand")
+    fits = chain.open(target) if noun == "close" else chain.reason(target) in {0, STALE, CONTESTED, HELD}
+    need(fits, noun, "what does not stand")
     need(target.trust <= ORIGINS[entry["origin"]], "trust", f"too low to {noun}")
+    need(chain.latest[target.memory].position == target.position, noun, "is not of the latest version")
+
+
+def judge_erasure(chain: Chain, entry: dict[str, Any]) -> None:
+    """Judge an erasure by what it erases."""
+    for reference in entry["erases"]:
+        need(chain.reason(chain.named(reference, "erasure")) != ERASED, "erasure", "was erased before")
+
+
+def judge_place(chain: Chain, entry: dict[str, Any], content: dict[str, Any] | None) -> None:
+    """Judge an entry by itself: where it stands, whether it is of one piece, and what its content says."""
+    noun = entry["entry"]
+    need((noun == "genesis") == (not chain.entries), "genesis", "is the first entry, and only that")
+    if noun == "grant":
+        need(("scope" in entry) != ("namespace" in entry), "grant", "takes a scope or a namespace")
+    elif noun == "key":
+        need(entry["key"] == key_id(bytes.fromhex(entry["public"])), "key_entry", "its id is another key's")
+    elif noun == "name":
+        prefix = {"principal": "prn", "session": "ses", "host": "hst"}[entry["of"]]
+        need(entry["id"].startswith(prefix), "name", "its id is of another sort")
+    elif noun == "namespace":
+        need(entry["scope"] != "store", "namespace", "is a second chain of the store")
+    if content:
+        needed, allowed = SAYS.get(noun, ({"name"}, {"name"}))
+        need(needed <= content.keys() - {"format"} <= allowed, "content", f"is not what a {noun} says")
+
+
+def judge_commit(chain: Chain, header: dict[str, Any]) -> None:
+    """Judge the records of a commit together."""
+    positions = range(chain.begun, len(chain.entries))
+    records = [chain.versions[position] for position in positions if chain.entries[position].noun == "record"]
+    keys = [record.key for record in records if record.key is not None]
+    need(len(records) <= header["limits"]["drafts"], "drafts", f"{len(records)} are too many")
+    need(len(set(keys)) == len(keys), "key", "stands twice in a commit")
+    need(len({record.memory for record in records}) == len(records), "replaces", "a memory stands twice in a commit")
+    erasure = any(chain.entries[position].noun == "erasure" for position in positions)
+    need(not erasure or len(positions) == 1, "erasure", "is not alone in its commit")
 
 
 # 13. Store chain and authority.
@@ -491,34 +585,36 @@ class Store:
     grants: dict[str, Granted] = field(default_factory=dict)
     granted: dict[str, str] = field(default_factory=dict)
     made: dict[str, tuple[dict[str, Any], int]] = field(default_factory=dict)
+    ids: set[str] = field(default_factory=set)
 
 
-def judge_store(chain: Chain, store: Store, entry: dict[str, Any], reference: str) -> None:
-    """Judge an entry of the store chain, and take up what it says."""
-    noun, sequence = entry["entry"], len(chain.commits)
-    if noun == "grant":
-        need(entry["grant"] not in store.grants, "grant", "its id stands twice")
-        need(("scope" in entry) != ("namespace" in entry), "grant", "takes a scope or a namespace")
-        store.grants[entry["grant"]] = Granted(entry, sequence, MOST)
-        store.granted[reference] = entry["grant"]
-    elif noun == "namespace":
-        need(entry["namespace"] not in store.made and entry["scope"] != "store", "namespace", "is made twice")
-        store.made[entry["namespace"]] = entry, sequence
-    elif noun == "key":
-        need(entry["key"] == key_id(bytes.fromhex(entry["public"])), "key", "its id is another key's")
-    elif noun == "name":
-        prefix = {"principal": "prn", "session": "ses", "host": "hst"}[entry["of"]]
-        need(entry["id"].startswith(prefix), "name", "its id is of another sort")
-    elif noun == "revoke":
+def judge_store(chain: Chain, store: Store, entry: dict[str, Any]) -> None:
+    """Judge an entry of the store chain."""
+    noun = entry["entry"]
+    if noun == "revoke":
         target = chain.where.get(entry["revokes"], -1)
         stands = target >= 0 and chain.entries[target].reason == 0 and chain.entries[target].noun in REVOCABLE
         need(stands, "revoke", "names nothing that stands")
-        grant = store.granted.get(entry["revokes"])
-        if grant is not None:
-            store.grants[grant] = store.grants[grant]._replace(until=sequence)
+    elif noun in OWN_IDS:
+        need(entry[OWN_IDS[noun]] not in store.ids, "key_entry" if noun == "key" else noun, "its id stands twice")
 
 
-def authorised(store: Store, header: dict[str, Any], before: dict[str, Any]) -> None:
+def take(store: Store, entry: dict[str, Any], sequence: int, reference: str) -> None:
+    """Take up what an entry of the store chain says, be it right or not."""
+    match entry["entry"]:
+        case "grant":
+            store.grants[entry["grant"]] = Granted(entry, sequence, MOST)
+            store.granted[reference] = entry["grant"]
+        case "namespace":
+            store.made[entry["namespace"]] = entry, sequence
+        case "revoke" if entry["revokes"] in store.granted:
+            grant = store.granted[entry["revokes"]]
+            store.grants[grant] = store.grants[grant]._replace(until=min(sequence, store.grants[grant].until))
+    if entry["entry"] in OWN_IDS:
+        store.ids.add(entry[OWN_IDS[entry["entry"]]])
+
+
+def authorised(store: Store, header: dict[str, Any], before: dict[str, Any], act: str) -> None:
     """Judge a namespace's commit by what the store chain had said by then."""
     point, stamp, namespace = header.get("store", {}), header["stamp"], header["namespace"]
     at = point.get("sequence", MOST)
@@ -533,11 +629,10 @@ def authorised(store: Store, header: dict[str, Any], before: dict[str, Any]) -> 
     if granted is None or not granted.since <= at < granted.until:
         raise Fault("grant", "names no grant that stood")
     grant = granted.entry
-    act = "write" if header["sequence"] else "create"
     if (grant["principal"], grant["act"]) != (stamp["principal"], act):
         raise Fault("grant", "is another's, or for another act")
     own = made.get("owner") == grant["principal"] or ("owner" not in made and made["scope"] == "global")
-    if grant["namespace"] != namespace if "namespace" in grant else not (grant["scope"] == made["scope"] and own):
+    if grant["namespace"] != namespace if "namespace" in grant else not (grant.get("scope") == made["scope"] and own):
         raise Fault("grant", "does not reach this namespace")
     if grant.get("expires", MOST + 1) <= stamp["at"]:
         raise Fault("grant", "had expired")
@@ -580,22 +675,22 @@ def gather(lines: Iterable[str]) -> tuple[str, dict[str, Rows]]:
     return store, chains
 
 
-def content_of(entry: dict[str, Any], row: tuple[str, str] | None) -> dict[str, Any]:
-    """An entry's content, checked against what the entry says of it; empty when it has none."""
+def content_of(entry: dict[str, Any], row: tuple[str, str] | None) -> dict[str, Any] | None:
+    """An entry's content, checked against what the entry says of it; empty when it has none, None when it is gone."""
     sealed = entry.get("content")
     if sealed is None:
         if row is not None:
             raise Fault("content", "no entry commits to it")
         return {}
     if row is None:
-        raise Fault("content", "is missing")
+        return None
     if not HASH(row[0]):
         raise Fault("content", "its salt is not 32 bytes")
     salt, data = bytes.fromhex(row[0]), row[1].encode()
     if digest("content", salt, data).hex() != sealed["commitment"]:
         raise Fault("content", "was altered")
     content: dict[str, Any] = parse(row[1], "content")
-    if wrong := misshapen(content, CONTENTS[entry["entry"]]):
+    if wrong := misshapen(content, CONTENT):
         raise Fault("content", wrong)
     if (sealed["bytes"], sealed.get("text_bytes", 0)) != (len(data), len(content.get("text", "").encode())):
         raise Fault("content", "its sizes are not as said")
@@ -656,7 +751,10 @@ class Verification:
             for check, message in links(chain, header):
                 self.find(check, where, message)
             if not chain.is_store:
-                self.attempt(where, authorised, self.store, header, chain.header)
+                erases = len(header["entries"]) == 1 and '"entry":"erasure"' in rows.entries.get(len(chain.entries), "")
+                act = "create" if not chain.commits else "forget" if erases else "write"
+                self.attempt(where, authorised, self.store, header, chain.header, act)
+            chain.begun = len(chain.entries)
             stamp = json.dumps(header["stamp"], sort_keys=True, separators=(",", ":"))
             for listed in header["entries"]:
                 standing = Standing(listed, "", len(chain.commits), digest("stamp", stamp.encode()))
@@ -679,16 +777,20 @@ class Verification:
             self.find("entry", where, "is not the one that its commit lists")
         entry = self.attempt(where, parse, body, "entry")
         noun = str(entry.get("entry")) if type(entry) is dict else ""
-        fields = (ON_STORE if chain.is_store else IN_NAMESPACES).get(noun)
-        wrong = "is of no kind for this chain" if fields is None else misshapen(entry, f"format entry:label {fields}")
+        if noun in NOUNS - chain.kinds.keys():
+            self.find("rule", where, f"rule: {noun}: has no place in this chain")
+            return False
+        wrong = misshapen(entry, f"format entry:noun {chain.kinds[noun]}") if noun in NOUNS else "is of no kind"
         if wrong:
             self.find("entry", where, wrong)
             return False
-        if (noun == "genesis") != (position == 0):
-            self.find("genesis", where, "a chain begins once, and at its beginning")
+        chain.present |= {position} & rows.contents.keys()
         content = self.attempt(where, content_of, entry, rows.contents.pop(position, None))
-        self.attempt(where, self.judge, chain, entry, content, header, standing.digest)
-        apply(chain, entry, (content or {}).get("key"), standing._replace(noun=noun))
+        self.attempt(where, judge_place, chain, entry, content)
+        self.attempt(where, self.judge, chain, entry, content, header)
+        apply(chain, entry, (content or {}).get("key"), standing._replace(noun=noun, sealed="content" in entry))
+        if chain.is_store:
+            take(self.store, entry, standing.sequence, standing.digest)
         return True
 
     def judge(
@@ -697,7 +799,6 @@ class Verification:
         entry: dict[str, Any],
         content: dict[str, Any] | None,
         header: dict[str, Any],
-        reference: str,
     ) -> None:
         """Step 9."""
         noun = entry["entry"]
@@ -705,26 +806,27 @@ class Verification:
             judge_record(chain, entry, content, header)
         elif noun in {"close", "retract"}:
             judge_end(chain, entry, header)
+        elif noun == "erasure":
+            judge_erasure(chain, entry)
         elif noun != "genesis":
-            judge_store(chain, self.store, entry, reference)
+            judge_store(chain, self.store, entry)
         elif chain.is_store:
-            need(entry["scope"] == "store", "genesis", "is not the store's own")
+            if entry["scope"] != "store":
+                raise Fault("genesis", "is not the store's own")
         else:
             made = self.store.made.get(chain.namespace, ({}, 0))[0]
-            same = all(entry.get(name) == made.get(name) for name in ("scope", "nonce", "owner"))
-            need(same, "genesis", "is not as the store chain says")
+            if any(entry.get(name) != made.get(name) for name in ("scope", "nonce", "owner")):
+                raise Fault("genesis", "is not as the store chain says")
 
     def totals(self, chain: Chain, header: dict[str, Any], where: str) -> None:
-        """Steps 10 to 12: what a header says of the chain with it in."""
+        """Steps 10 to 12: what a commit is as a whole, and what its header says of the chain with it in."""
+        self.attempt(where, judge_commit, chain, header)
         if header["counts"] != chain.counts():
             self.find("counts", where, f"says {header['counts']}, not {chain.counts()}")
         named = header.get("idempotency", {}).get("key")
         if named in chain.idempotency:
             self.find("idempotency", where, "an idempotency key occurs twice")
         chain.idempotency |= {named} - {None}
-        new = chain.entries[-len(header["entries"]) :]
-        records = sum(one.noun == "record" for one in new)
-        self.attempt(where, need, records <= header["limits"]["drafts"], "drafts", f"{records} are too many")
         leaves = [
             digest(
                 "leaf",
@@ -745,13 +847,17 @@ class Verification:
                 self.find("signature", where, "no trusted key made the one that is kept")
 
     def head(self, chain: Chain, rows: Rows) -> None:
-        """Step 14: the head, and that nothing is left over."""
+        """Steps 14 and 15: the head, that nothing is left over, and that what was erased is gone and nothing else."""
         where, claimed = f"{chain.namespace} head", rows.head
         newest = (len(chain.commits) - 1, chain.commits[-1].hex()) if chain.commits else None
         if claimed is None or newest is None or (claimed["sequence"], claimed["id"]) != newest:
             self.find("head", where, "is not the newest commit")
         elif not signed(self.keys, chain.header["signer"], chain.commits[-1], claimed["signature"]):
             self.find("signature", where, "no trusted key made it")
+        for position, entry in enumerate(chain.entries):
+            if (position in chain.present) != (entry.sealed and entry.reason != ERASED):
+                what = "is missing" if entry.sealed and entry.reason != ERASED else "is there, and should not be"
+                self.find("content", f"{chain.namespace} entry {position}", what)
         if rows.entries or rows.contents or rows.signatures:
             self.find("left", where, "entries, contents or signatures belong to no commit")
 

@@ -17,6 +17,7 @@ from ledgerstone.core.entries import (
     Counts,
     Entry,
     ErasedEntry,
+    ErasureEntry,
     GenesisEntry,
     KeyEntry,
     NameEntry,
@@ -70,15 +71,21 @@ class Past:
 
 @st.composite
 def pasts(draw: st.DrawFn) -> Past:
-    """A past of whatever the rules admit: writes of all sorts, closings and retractions."""
+    """A past of whatever the rules admit: writes of all sorts, closings, retractions and erasures."""
     past = Past()
     for _ in range(draw(st.integers(1, 14))):
         by = writing(draw(st.sampled_from([Origin.USER, Origin.MODEL, Origin.UNKNOWN])), draw(st.integers(0, 2**32)))
         memories = past.memories()
-        act = draw(st.sampled_from(["remember", "remember", "close", "retract"]))
+        act = draw(st.sampled_from(["remember", "remember", "close", "retract", "erase"]))
         try:
             if act == "remember" or not memories:
                 past.take(rules.enter(draw(drafts(memories)), by, past.folded))
+            elif act == "erase":
+                versions = sorted(past.folded.known)
+                erased = draw(st.lists(st.sampled_from(versions), min_size=1, max_size=2, unique=True))
+                entry = ErasureEntry(erases=tuple(past.folded.known[position].digest for position in erased))
+                rules.check_arranged(entry, past.folded)
+                past.take(rules.plain(entry))
             elif act == "close":
                 past.take(rules.close(draw(st.sampled_from(memories)), by, None))
             else:
@@ -155,12 +162,15 @@ def test_counts_are_what_counting_gives(past: Past) -> None:
     assert past.counts == Counts(
         entries=len(past.taken),
         records=len(known),
-        live=sum(admitted.content is not None for admitted, _ in past.taken),
+        live=sum(
+            admitted.content is not None and past.folded.known[slot.position].ending is not Ending.ERASED
+            for admitted, slot in past.taken
+        ),
         current=sum(one.current for one in known),
         open=sum(map(obligation, known)),
-        indexed=sum(one.status is not Status.RETRACTED for one in known),
+        indexed=sum(one.status is not Status.RETRACTED and one.ending is not Ending.ERASED for one in known),
     )
-    obliged = [one.text_bytes for one in known if obligation(one)]
+    obliged = [one.content_bytes for one in known if obligation(one)]
     assert past.folded.open_tasks() == (len(obliged), sum(obliged))
 
 
@@ -178,7 +188,7 @@ def test_what_always_holds(past: Past) -> None:
         assert not any(one.current for one in versions[:-1])
         assert len({one.key for one in versions if one.key is not None}) <= 1
     for position, one in known.items():
-        if one.ending in {Ending.SUPERSEDED, Ending.RETRACTED, Ending.STALE}:
+        if one.ending in {Ending.SUPERSEDED, Ending.RETRACTED, Ending.ERASED, Ending.STALE}:
             assert past.folded.resting_on(position) == ()
         assert (one.ended_by == 0) == one.current
 
@@ -190,7 +200,8 @@ def test_what_was_admitted_is_judged_right(past: Past) -> None:
     again = Folded()
     for admitted, slot in past.taken:
         entry = admitted.entry
-        origin = entry.origin if entry.origin is not Origin.EXTERNAL else Origin.USER  # type: ignore[attr-defined]
+        said = getattr(entry, "origin", Origin.USER)
+        origin = said if said is not Origin.EXTERNAL else Origin.USER
         stamp = Stamp(at=0, principal=ADA, origin=origin)
 
         rules.judge(entry, admitted.content, stamp, writing().limits, again)
@@ -308,6 +319,47 @@ def test_an_erased_content_leaves_its_place() -> None:
     assert whole.added is not None
     assert erased == whole._replace(added=whole.added._replace(key=None))
     assert (erased.live, erased.indexed) == (True, True)
+
+
+def test_with_a_text_go_all_that_hold_it() -> None:
+    """A task, its close and the retraction of that are erased together, and what rested on the task falls."""
+    past = Past()
+    past.take(rules.enter(Draft(text="Water the cedar.", kind=Kind.TASK, key="cedar"), writing(), past.folded))
+    task = past.memories()[0]
+    resting = Draft(text="C.", kind=Kind.SUMMARY, sources=(address(task.memory, 1),))
+    past.take(rules.enter(resting, writing(seed=1), past.folded))
+    past.take(rules.close(task, writing(), "Done."))
+    past.take(rules.enter(Draft(text="Oak."), writing(seed=2), past.folded))
+    closed = past.folded.latest(task.memory)
+    assert closed is not None
+
+    erased = past.take(rules.plain(ErasureEntry(erases=(closed.digest,))))
+
+    assert erased.ended == ((0, Ending.ERASED), (1, Ending.STALE), (2, Ending.ERASED))
+    assert erased.erased == (0, 2)
+    assert past.counts == Counts(entries=5, records=4, live=2, current=1, open=0, indexed=2)
+    assert [past.folded.known[position].key for position in (0, 2)] == [None, None]
+
+
+@pytest.mark.parametrize("ending", [Ending.CONTESTED, Ending.HELD])
+def test_what_stood_aside_keeps_its_ending(ending: Ending) -> None:
+    """Its retraction is a version without a key, so that the key is never thought to be its own."""
+    past = Past()
+    past.take(rules.enter(Draft(text="Cedar.", key="cedar"), writing(), past.folded))
+    if ending is Ending.HELD:
+        past.take(rules.retract(past.memories()[0], writing(), None, tombstone("cedar", "Oak.")))
+    past.take(rules.enter(Draft(text="Oak.", key="cedar"), writing(Origin.MODEL, 1), past.folded))
+    aside = past.memories()[-1]
+    assert aside.ending is ending
+
+    retracted = past.take(rules.retract(aside, writing(), None, None))
+
+    assert retracted.ended == ()
+    assert retracted.added is not None
+    assert (retracted.added.key, retracted.added.ending) == (None, Ending.RETRACTED)
+    holder = past.folded.holder("cedar")
+    assert holder is not None
+    assert holder.memory != aside.memory
 
 
 @pytest.mark.parametrize("ending", Ending)

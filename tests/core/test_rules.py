@@ -14,6 +14,7 @@ from ledgerstone.core.entries import (
     AliasEntry,
     Content,
     Entry,
+    ErasedEntry,
     ErasureEntry,
     ExportEntry,
     GenesisEntry,
@@ -22,6 +23,7 @@ from ledgerstone.core.entries import (
     NamespaceEntry,
     RecordEntry,
     RefusalEntry,
+    RestoreEntry,
     RevokeEntry,
     Sealed,
     SettingEntry,
@@ -315,12 +317,13 @@ OF_THE_STORE: list[Entry] = [
     grant(1, Act.READ),
     RevokeEntry(revokes=b"r" * 32),
     RefusalEntry(act=Act.READ, reason=Refusal.HOST, count=1, first=0, last=0),
+    RestoreEntry(namespace=PROJECT, abandoned_sequence=0, abandoned=b"a" * 32),
+    ErasedEntry(namespace=PROJECT, sequence=1, count=1),
 ]
 OF_NOBODY: list[Entry] = [
     ValuesEntry(content=SEALED),
     WakeEntry(),
     SettingEntry(id=opaque("set", 1), setting="isolated", value=1),
-    ErasureEntry(erases=(b"e" * 32,)),
     ExportEntry(namespace=PROJECT, sequence=0, head=b"h" * 32),
 ]
 
@@ -363,6 +366,7 @@ def test_a_chain_begins_with_its_genesis_alone(pen: Pen, *, store: bool) -> None
         ("record", Content(text="t", valid_from=1, valid_until=2, triggers=("t",)), Content(text="t", name="n")),
         ("close", Content(reason="r"), Content(text="t")),
         ("close", Content(reason="r"), Content()),
+        ("erasure", Content(reason="r"), Content(text="t")),
         ("alias", Content(name="n"), Content(name="n", reason="r")),
     ],
 )
@@ -372,6 +376,7 @@ def test_a_content_says_what_its_entry_may(pen: Pen, noun: str, right: Content, 
     entry = {
         "record": entered(pen).entry,
         "close": rules.close(task, writing(), "Done.").entry,
+        "erasure": ErasureEntry(erases=(task.digest,), content=SEALED),
         "alias": AliasEntry(namespace=PROJECT, of=AliasOf.PATH, content=SEALED),
     }[noun]
 
@@ -381,39 +386,44 @@ def test_a_content_says_what_its_entry_may(pen: Pen, noun: str, right: Content, 
         rules.check_place(entry, wrong, position=1, store=noun == "alias")
 
 
-def test_a_grant_is_for_one_of_two(pen: Pen) -> None:
+def arranged(entry: Entry) -> None:
+    """Judge an entry of the store chain by itself."""
+    rules.check_place(entry, None, position=1, store=True)
+
+
+def test_a_grant_is_for_one_of_two() -> None:
     """A scope or a namespace, neither both nor none."""
     for fields in ({"scope": None}, {"namespace": PROJECT}):
         with pytest.raises(RuleError, match="grant: is for a scope or for a namespace, one of the two"):
-            rules.check_arranged(grant(9, Act.READ, **fields), pen.folded)
+            arranged(grant(9, Act.READ, **fields))
 
-    rules.check_arranged(grant(9, Act.READ), pen.folded)
-    rules.check_arranged(grant(9, Act.READ, scope=None, namespace=PROJECT), pen.folded)
+    arranged(grant(9, Act.READ))
+    arranged(grant(9, Act.READ, scope=None, namespace=PROJECT))
 
 
-def test_a_key_has_the_id_of_its_public_half(pen: Pen) -> None:
+def test_a_key_has_the_id_of_its_public_half() -> None:
     """Neither can be swapped alone."""
     right = OF_THE_STORE[0]
     assert isinstance(right, KeyEntry)
 
-    rules.check_arranged(right, pen.folded)
+    arranged(right)
 
     with pytest.raises(RuleError, match="key_entry: has an id that is not its public key's"):
-        rules.check_arranged(replace(right, public=b"p" * 32), pen.folded)
+        arranged(replace(right, public=b"p" * 32))
 
 
 @pytest.mark.parametrize("of", NameOf)
-def test_a_name_has_an_id_of_its_sort(pen: Pen, of: NameOf) -> None:
+def test_a_name_has_an_id_of_its_sort(of: NameOf) -> None:
     """A principal's, a session's, a host's."""
     ids = {NameOf.PRINCIPAL: opaque("prn", 9), NameOf.SESSION: opaque("ses", 9), NameOf.HOST: opaque("hst", 9)}
 
     for sort, opaque_id in ids.items():
         entry = NameEntry(id=opaque_id, of=of, content=SEALED)
         if sort is of:
-            rules.check_arranged(entry, pen.folded)
+            arranged(entry)
         else:
             with pytest.raises(RuleError, match=f"name: of a {of.value} has the id {opaque_id}"):
-                rules.check_arranged(entry, pen.folded)
+                arranged(entry)
 
 
 def test_only_what_stands_is_revoked() -> None:
@@ -455,14 +465,14 @@ def test_an_id_is_given_once(taken: Entry, free: Entry) -> None:
         judge(store, rules.plain(taken))
 
 
-def test_nobody_makes_a_second_chain_of_the_store(pen: Pen) -> None:
+def test_nobody_makes_a_second_chain_of_the_store() -> None:
     """A namespace has any scope but the store's."""
     made = NamespaceEntry(namespace=opaque("ns", 9), scope=Scope.GLOBAL, nonce=NONCE)
 
-    rules.check_arranged(made, pen.folded)
+    arranged(made)
 
     with pytest.raises(RuleError, match="namespace: of scope store is the store's own"):
-        rules.check_arranged(replace(made, scope=Scope.STORE), pen.folded)
+        arranged(replace(made, scope=Scope.STORE))
 
 
 def test_what_the_user_says_is_not_held(pen: Pen) -> None:
@@ -474,6 +484,58 @@ def test_what_the_user_says_is_not_held(pen: Pen) -> None:
     message = refused(pen, held, origin=Origin.USER, trust=Trust.USER_EXPLICIT)
 
     assert message == "held_by: what the user says is not held"
+
+
+def test_only_the_newest_version_is_ended(pen: Pen) -> None:
+    """A summary that fell can be retracted, until its memory went on."""
+    ground = pen.remember("A cedar stands here.")
+    fallen = pen.remember(Draft(text="Cedar.", kind=Kind.SUMMARY, sources=(where(ground),), key="tree"))
+    pen.end(ground)
+    retracting = rules.retract(fallen, writing(seed=99), None, None)
+    judge(pen, retracting)
+    pen.remember(Draft(text="Elm.", key="tree"))
+
+    with pytest.raises(RuleError, match="retract: is of a version that is not the newest of its memory"):
+        judge(pen, retracting)
+
+
+def test_what_stands_aside_can_be_withdrawn(pen: Pen) -> None:
+    """A contested record is retracted once, and the key stays where it was."""
+    users = pen.remember(Draft(text="Old.", key="tree"))
+    contested = pen.remember(Draft(text="Young.", key="tree"), Origin.MODEL)
+
+    pen.end(contested)
+
+    assert pen.folded.holder("tree") == users
+    with pytest.raises(RuleError, match="retract: is of a version that is not the newest of its memory"):
+        judge(pen, rules.retract(contested, writing(seed=99), None, None))
+    assert pen.remember(Draft(text="Older.", key="tree")).memory == users.memory
+
+
+def test_an_erasure_names_what_is_there(pen: Pen) -> None:
+    """Versions that are not yet erased, and nothing else."""
+    note, other = pen.remember("Cedar."), pen.remember("Elm.")
+    erasing = rules.plain(ErasureEntry(erases=(note.digest,)))
+    genesis = rules.plain(GenesisEntry(scope=Scope.PROJECT, nonce=NONCE, owner=ADA)).digest
+
+    assert refused(pen, erasing, erases=(genesis,)) == "erasure: names no earlier record of this namespace"
+    pen.write(erasing)
+
+    assert refused(pen, forged(erasing, erases=(other.digest,)), erases=(other.digest, note.digest)).endswith(
+        "was erased before"
+    )
+
+
+def test_an_erasure_stands_alone(pen: Pen) -> None:
+    """It takes a grant that allows nothing else, and nothing else passes under it."""
+    note = entered(pen)
+    erasure = ErasureEntry(erases=(b"e" * 32,))
+
+    rules.check_commit([(erasure, None)], LIBRARY_LIMITS)
+    rules.check_commit([(note.entry, note.content)], LIBRARY_LIMITS)
+
+    with pytest.raises(RuleError, match="erasure: is the only entry of its commit"):
+        rules.check_commit([(note.entry, note.content), (erasure, None)], LIBRARY_LIMITS)
 
 
 @pytest.mark.parametrize("spelling", ["{0}", "{0}@1", "{0}@2"])

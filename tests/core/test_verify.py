@@ -12,6 +12,7 @@ from ledgerstone.core import canonical, chain, merkle, rules, state
 from ledgerstone.core.entries import (
     AliasEntry,
     Content,
+    ErasureEntry,
     GenesisEntry,
     Idempotency,
     NamespaceEntry,
@@ -172,8 +173,7 @@ def test_bytes_that_are_no_header_are_found() -> None:
 
     found = faults(pen)
 
-    assert ("missing", 1) in found
-    assert found[-1] == ("header", len(pen.commits) - 1)
+    assert found == [("header", len(pen.commits) - 1), ("missing", 1)]
 
 
 def test_bytes_that_are_no_entry_are_found() -> None:
@@ -343,6 +343,35 @@ def test_the_grant_of_a_commit_is_judged(fields: dict[str, Any], *, allows: bool
     pen.write(rules.enter(Draft(text="Cedar."), writing(), pen.folded), stamp=pen.stamp(grant=opaque("grt", 9)))
 
     assert faults(pen) == ([] if allows else [("grant", 1)])
+
+
+@pytest.mark.parametrize(("act", "allows"), [(Act.FORGET, True), (Act.WRITE, False)])
+def test_an_erasure_takes_a_grant_of_its_own(act: Act, *, allows: bool) -> None:
+    """To forget; a grant to write is not enough, and that to forget is not enough to write."""
+    pen = project_chain(store_chain(grant(9, act)))
+    note = pen.remember("Cedar.")
+
+    pen.write(rules.plain(ErasureEntry(erases=(note.digest,))), stamp=pen.stamp(grant=opaque("grt", 9)))
+    pen.commits[1].contents.clear()
+    assert faults(pen) == ([] if allows else [("grant", 2)])
+
+    pen.write(rules.enter(Draft(text="Elm."), writing(), pen.folded), stamp=pen.stamp(grant=opaque("grt", 9)))
+    assert faults(pen) == ([("grant", 3)] if allows else [("grant", 2)])
+
+
+def test_a_content_is_gone_if_it_was_erased_and_only_then() -> None:
+    """One that is there although it was erased is found, and so is one that is gone although it was not."""
+    pen = project_chain(store_chain(grant(9, Act.FORGET)))
+    note = pen.remember("Cedar.")
+    pen.remember("Elm.")
+    pen.write(rules.plain(ErasureEntry(erases=(note.digest,))), stamp=pen.stamp(grant=opaque("grt", 9)))
+    assert faults(pen) == [("content", 3)]
+
+    pen.commits[1].contents.clear()
+    assert faults(pen) == []
+
+    pen.commits[2].contents.clear()
+    assert faults(pen) == [("missing", 2)]
 
 
 @pytest.mark.parametrize("grant_id", [None, opaque("grt", 8)])

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from ledgerstone.core import canonical, chain, entries, merkle, signing
 from ledgerstone.core.verify import Authorities, Replay, check_signature
+from ledgerstone.errors import CorruptionError
 from tests.golden.make import HERE, KEYS, PUBLIC
 
 Line = dict[str, Any]
@@ -50,10 +51,15 @@ def _replay(rows: list[Line], namespace: str, authorities: Authorities, *, store
     for sequence, data, bodies, contents in _commits(rows, namespace):
         found = replay.header(sequence, data)
         if found is None:
-            continue
-        replay.commit(*found, bodies, contents)
+            break
+        try:
+            replay.commit(*found, bodies, contents)
+        except CorruptionError as error:
+            replay.find("chain", sequence, error.message)
+            break
         if sequence in signatures:
             check_signature(replay, KEYS, *found, bytes.fromhex(signatures[sequence]))
+    replay.finish()
     return replay
 
 
@@ -130,10 +136,37 @@ def resealed(rows: list[Line], edit: Edit) -> list[Line]:
     return rows
 
 
+def reworded(rows: list[Line], namespace: str, contents: dict[int, Line]) -> list[Line]:
+    """A copy in which the contents at those positions have other fields (None: none), all of it sealed anew."""
+    rows = copy.deepcopy(rows)
+    sealed: dict[int, Line] = {}
+    for position, fields in contents.items():
+        line = the(rows, "content", namespace=namespace, position=position)
+        said = {**json.loads(line["content"]), **fields}
+        data = canonical.encode({name: value for name, value in said.items() if value is not None})
+        line["content"] = data.decode()
+        commitment = canonical.commitment(bytes.fromhex(line["salt"]), data).hex()
+        size = len((said.get("text") or "").encode())
+        sealed[position] = {"bytes": len(data), "commitment": commitment} | ({"text_bytes": size} if size else {})
+
+    def edit(found: str, _: int, header: Line, bodies: list[Line]) -> None:
+        first = header["counts"]["entries"] - len(bodies)
+        for position, body in enumerate(bodies, first):
+            if found == namespace and position in sealed:
+                body["content"] = sealed[position]
+
+    return resealed(rows, edit)
+
+
 def _renamed(text: str, renamed: dict[str, str]) -> str:
     for old, new in renamed.items():
         text = text.replace(old, new)
     return text
+
+
+def ids(namespace: str) -> list[str]:
+    """The ids of a chain's commits in order."""
+    return [chain.read(data)[0].hex() for _, data, _, _ in _commits(lines(), namespace)]
 
 
 def heads(rows: list[Line]) -> dict[str, str]:

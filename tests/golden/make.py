@@ -171,6 +171,7 @@ OTHERWISE: Final[dict[tuple[str, str], Any]] = {
     ("record", "content"): SEALED,
     ("name", "of"): NameOf.PRINCIPAL,
     ("alias", "of"): AliasOf.REMOTE,
+    ("setting", "id"): _id("set"),
 }
 
 
@@ -375,7 +376,7 @@ def live(path: Path) -> None:
             )
         )
         task = model.remember(Draft(text="Write the changelog.", kind=Kind.TASK, key="changelog"))
-        model.remember(Draft(text="Answer the review.", kind=Kind.TASK))
+        review = model.remember(Draft(text="Answer the review.", kind=Kind.TASK))
         model.close_task(task.record.address, reason="It is in docs/news.")
         port = model.remember(REJECTED)
         model.retract(port.record.address, reason="Nothing listens there.", reject=True)
@@ -393,6 +394,16 @@ def live(path: Path) -> None:
         ada.alias(project, path="/srv/cedar")
         ada.detach(project, "/srv/cedar")
         ada.remember("Two people work here.")
+        model.remember(Draft(text="A review waits.", kind=Kind.SUMMARY, sources=(review.record.address,)))
+        answered = model.close_task(review.record.address)
+        ada.retract(answered.record.address, reason="It was another review.")
+        secret = model.remember(Draft(text="Send Mia the code 4711.", kind=Kind.TASK, key="mia"))
+        model.remember(Draft(text="Mia.", kind=Kind.SUMMARY, sources=(secret.record.address,)))
+        model.close_task(secret.record.address, reason="Sent to Mia.")
+        ada.forget(secret.record.memory, reason="It is hers.", dry_run=False)
+        contested = model.remember(Draft(text="The build uses ninja.", key="build.tool"))
+        ada.retract(contested.record.address, reason="It never did.")
+        ada.remember(Draft(text="The build uses just, everywhere.", key="build.tool"))
 
 
 def lines(reader: Reader) -> Iterator[dict[str, Any]]:

@@ -149,12 +149,15 @@ def _record(entry: RecordEntry, content: Content | None, slot: Slot, facts: Fact
 
 
 def _settled(entry: CloseEntry | RetractEntry, target: bytes, slot: Slot, facts: Facts) -> Change:
-    """A task closed or a memory retracted: the next version, with the text of the one it ends."""
+    """A task closed or a memory retracted: the next version, with the text of the one it ends.
+
+    What stood aside never held its key, and goes on saying so: it keeps its ending, and its retraction has no key.
+    """
     where = facts.position(target)
     before = facts.version(where) if where is not None else None
     if before is None:
         return Change(slot.position)
-    closed = isinstance(entry, CloseEntry)
+    closed, aside = isinstance(entry, CloseEntry), before.ending in _ASIDE
     ending = Ending.CLOSED if closed else Ending.RETRACTED
     known = before._replace(
         position=slot.position,
@@ -163,11 +166,12 @@ def _settled(entry: CloseEntry | RetractEntry, target: bytes, slot: Slot, facts:
         version=entry.version,
         status=Status.CLOSED if closed else Status.RETRACTED,
         trust=entry.trust,
+        key=None if aside else before.key,
         sealed=sealed(entry),
         ended_by=0 if closed else slot.sequence,
         ending=Ending.NONE if closed else ending,
     )
-    ended = ((before.position, ending), *undermined(before, facts, ending))
+    ended = () if aside else ((before.position, ending), *undermined(before, facts, ending))
     lookups: tuple[tuple[str, str], ...] = ()
     if isinstance(entry, RetractEntry) and entry.tombstone is not None:
         lookups = ((TOMBSTONE, entry.tombstone.hex()),)

@@ -463,6 +463,7 @@ def judge(entry: Entry, content: Content | None, stamp: Stamp, limits: Limits, f
             check_record(entry, content, stamp.origin, limits, facts)
         case CloseEntry() | RetractEntry():
             _check_settled(entry, stamp, facts)
+            check_arranged(entry, facts)
         case _:
             check_arranged(entry, facts)
 
@@ -535,6 +536,10 @@ def _check_piece(entry: Entry) -> None:
 def check_arranged(entry: Entry, facts: Facts) -> None:
     """What is arranged has an id of its own, and ends or erases only what is there to end or erase."""
     match entry:
+        case CloseEntry() | RetractEntry():
+            newest = facts.latest(entry.memory)
+            if newest is None or newest.version + 1 != entry.version:
+                refuse(entry.noun, "is of a version that is not the newest of its memory")
         case RevokeEntry():
             if not facts.revocable(entry.revokes):
                 refuse("revoke", "names nothing that stands and can be revoked")
@@ -554,13 +559,16 @@ _UNIQUE: Final = {"namespace": "namespace", NAMED: "name", GRANTED: "grant", "ke
 
 
 def check_commit(drawn: Sequence[tuple[Entry, Content | None]], limits: Limits) -> None:
-    """What no single entry shows: how many records a commit has, and that no two share a memory or a key."""
+    """What no single entry shows: how many records a commit has, that no two share a memory or a key, what is alone."""
     records = [(entry, content) for entry, content in drawn if isinstance(entry, RecordEntry)]
     if len(records) > limits.drafts:
         refuse("drafts", f"1 to {limits.drafts} a commit, not {len(records)}")
     _check_keys([content.key for _, content in records if content is not None and content.key is not None])
     if len({entry.memory for entry, _ in records}) != len(records):
         refuse("replaces", "each memory once a commit", hint="nothing was written; decide which of the two stands")
+    # It takes a grant of its own, which nothing else may pass under.
+    if len(drawn) > 1 and any(isinstance(entry, ErasureEntry) for entry, _ in drawn):
+        refuse("erasure", "is the only entry of its commit")
 
 
 def _check_keys(keys: list[str]) -> None:
