@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledgerstone.core import canonical, recall
+from ledgerstone.core import canonical, entries, recall, rules
+from ledgerstone.core.entries import Content
+from ledgerstone.core.facts import Slot
+from ledgerstone.core.projection import Folded, project
 from ledgerstone.core.values import (
+    DEFAULT_FLOOR,
+    MAX_INTEGER,
+    MAX_KEY_BYTES,
     Budget,
+    Draft,
     Kind,
     Lane,
     Origin,
@@ -20,8 +29,8 @@ from ledgerstone.core.values import (
     Status,
     Trust,
 )
-from ledgerstone.errors import CapacityError
-from tests.core.chains import PROJECT, opaque
+from ledgerstone.errors import CapacityError, RuleError
+from tests.core.chains import PROJECT, opaque, writing
 
 OVERHEAD = 100
 
@@ -170,3 +179,79 @@ def test_an_open_task_is_open_until_something_ends_it(standing: Standing) -> Non
 def test_notices_count(notices: list[str]) -> None:
     """Every notice adds its bytes to the envelope."""
     assert recall.envelope(notices) >= recall.envelope([]) + sum(len(notice.encode()) for notice in notices)
+
+
+# Single characters whose canonical form is as long as their UTF-8, longer, and much longer.
+SIGNS = ["a", "\u00e9", "\U0001f333", '"', "\\", "\n", "\x01", "\u2028"]
+# A context's notices may take so many bytes beside the longest tasks, and there are no more of them than this.
+NOTICE_BYTES = 600
+NOTICES = 8
+
+
+@st.composite
+def obligations(draw: st.DrawFn) -> list[Content]:
+    """Open tasks that the rules admit side by side; one that is too long fills what is left to the byte."""
+    folded = Folded()
+    admitted: list[Content] = []
+    wanted = draw(st.lists(st.tuples(st.sampled_from(SIGNS), st.integers(1, 1200)), min_size=1, max_size=20))
+    for number, (sign, length) in enumerate(wanted):
+        keyed = draw(st.booleans())
+        # Together as long as a key may be, and different.
+        key = f"{number:02}" + sign * ((MAX_KEY_BYTES - 2) // len(sign.encode())) if keyed else None
+        due = draw(st.sampled_from([None, 0, MAX_INTEGER]))
+        least = entries.encode_content(Content(text=sign, key=key, due=due))
+        count, size = folded.open_tasks()
+        room = rules.MAX_OPEN_TASK_BYTES - size - (count + 1) * rules.TASK_OVERHEAD_BYTES - len(least)
+        step = len(canonical.encode(sign)) - 2
+        most = 1 + room // step
+        draft = Draft(text=sign * max(1, min(length, most)), kind=Kind.TASK, key=key, due=due)
+        try:
+            entry = rules.enter(draft, writing(seed=number), folded)
+        except RuleError:
+            continue
+        slot = Slot(number, number, entry.digest)
+        folded.apply(project(entry.entry, entry.content, slot, folded), slot)
+        folded.boundary = number + 1
+        assert entry.content is not None
+        admitted.append(entry.content)
+    return admitted
+
+
+@given(contents=obligations(), notices=st.lists(st.text(max_size=20), max_size=NOTICES), data=st.data())
+def test_a_default_recall_holds_all_tasks_that_are_admitted(
+    contents: list[Content], notices: list[str], data: st.DataObject
+) -> None:
+    """In their longest form, with the longest key, and 600 bytes of notices beside them; each for what it counts."""
+    scope = data.draw(st.sampled_from(Scope))
+    trust = data.draw(st.sampled_from([trust for trust in Trust if trust >= DEFAULT_FLOOR]))
+    tasks = [longest(number, content, scope, trust) for number, content in enumerate(contents)]
+    said = sum(len(notice.encode()) for notice in notices)
+    full = [*notices[: NOTICES - 1], "n" * max(0, NOTICE_BYTES - said)]
+
+    chosen, left_out, used = recall.select(tasks, [], prove, budget=Budget(), overhead=recall.envelope(full))
+
+    assert (list(chosen), left_out) == (tasks, {})
+    assert used <= Budget().bytes
+    for item, content in zip(tasks, contents, strict=True):
+        assert cost(item) <= len(entries.encode_content(content)) + rules.TASK_OVERHEAD_BYTES
+
+
+def longest(number: int, content: Content, scope: Scope, trust: Trust) -> Recalled:
+    """A task as it is recalled, under the longest address that there can be."""
+    made = record(number, content.text or "", open_task=True)
+    where = canonical.address(made.memory, MAX_INTEGER)
+    whole = replace(made, address=where, scope=scope, trust=trust, key=content.key, due=content.due)
+    return Recalled(record=whole, lane=Lane.TASKS, rank=number)
+
+
+@pytest.mark.parametrize(("tasks", "fits"), [(rules.MAX_OPEN_TASKS, True), (rules.MAX_OPEN_TASKS + 1, False)])
+def test_a_default_recall_holds_as_many_tasks_as_are_admitted(tasks: int, *, fits: bool) -> None:
+    """The rules' number of open tasks is the default budget's number of items."""
+    obliged = [task(number) for number in range(tasks)]
+
+    if not fits:
+        with pytest.raises(CapacityError, match="the 17 open tasks need"):
+            recall.select(obliged, [], prove, budget=Budget(), overhead=OVERHEAD)
+        return
+
+    assert len(recall.select(obliged, [], prove, budget=Budget(), overhead=OVERHEAD)[0]) == tasks
