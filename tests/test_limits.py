@@ -109,12 +109,17 @@ def test_an_import_takes_a_mebibyte(scratch: Scratch) -> None:
     assert importer.remember("a" * MIB).record.text_bytes == MIB
 
 
-def test_no_limit_of_a_host_is_wider_than_a_mebibyte(scratch: Scratch) -> None:
-    """Whatever a host configures, the ledger's own limit stands."""
-    generous = scratch.by(replace(ADA, limits=Limits(text_bytes=MIB + 1)))
+@pytest.mark.parametrize(("name", "most"), [("drafts", 256), ("text_bytes", MIB)])
+def test_no_limit_of_a_host_is_wider_than_the_ledgers(name: str, most: int) -> None:
+    """A host's limits are 1 to 256 drafts and 1 byte to 1 MiB, and nothing else can be configured."""
+    for number in (0, -1, most + 1):
+        wrong: dict[str, Any] = {name: number}
+        with pytest.raises(UsageError, match=f"limits: {name} from 1 to {most}, not {number}"):
+            Limits(**wrong)
 
-    with pytest.raises(RuleError, match=f"text: 1 to {MIB} bytes, not {MIB + 1}"):
-        generous.remember("a" * (MIB + 1))
+    for number in (1, most):
+        right: dict[str, Any] = {name: number}
+        assert getattr(Limits(**right), name) == number
 
 
 def test_a_reason_has_a_limit(ada: Memory) -> None:

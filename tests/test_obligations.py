@@ -18,12 +18,18 @@ from ledgerstone import (
     Standing,
     Status,
 )
+from ledgerstone.core.entries import Content, encode_content
 from ledgerstone.core.rules import MAX_OPEN_TASK_BYTES, TASK_OVERHEAD_BYTES
 from ledgerstone.core.values import DEFAULT_FLOOR
 from tests.memories import ADA, MODEL, NOON, STRANGER, Scratch
 
 BUDGET_ITEMS = 16
 TASK = Draft(text="Water the cedar.", kind=Kind.TASK)
+
+
+def content_bytes(text: str, key: str | None = None, due: int | None = None) -> int:
+    """What a task counts beside its overhead: the canonical bytes of its content."""
+    return len(encode_content(Content(text=text, key=key, due=due)))
 
 
 def open_texts(memory: Memory) -> list[str | None]:
@@ -116,6 +122,32 @@ def test_only_an_open_task_closes(ada: Memory) -> None:
     assert ada.close_task(ada.remember(TASK).record.address).record.status is Status.CLOSED
 
 
+@pytest.mark.parametrize("standing", [Standing.CONTESTED, Standing.HELD, Standing.STALE])
+def test_what_does_not_count_can_be_withdrawn(scratch: Scratch, standing: Standing) -> None:
+    """What stood aside or lost its ground is retracted once; what holds its key stays as it was."""
+    rejected = scratch.memory.remember(Draft(text="Oak.", key="tree")).record
+    scratch.memory.retract(rejected.address, reason="It fell.", reject=True)
+    if standing is Standing.HELD:
+        aside = scratch.by(MODEL).remember(Draft(text="Oak.", key="tree")).record
+    users = scratch.memory.remember(Draft(text="The elm is tall.", key="tree")).record
+    if standing is Standing.CONTESTED:
+        aside = scratch.by(MODEL).remember(Draft(text="Fir.", key="tree")).record
+    elif standing is Standing.STALE:
+        note = scratch.memory.remember("A beech stands there.").record
+        aside = scratch.memory.remember(Draft(text="Beech.", kind=Kind.SUMMARY, sources=(note.address,))).record
+        scratch.memory.retract(note.address, reason="It does not.")
+    assert scratch.memory.get(aside.address).standing is standing
+
+    gone = scratch.memory.retract(aside.address, reason="Nobody needs it.").record
+
+    assert (gone.version, gone.text, gone.standing) == (2, aside.text, Standing.RETRACTED)
+    with pytest.raises(RuleError, match="retract: "):
+        scratch.memory.retract(aside.address, reason="Again.")
+    assert scratch.memory.get(users.memory) == users
+    assert scratch.memory.remember(Draft(text="The elm is old.", key="tree")).replaced is not None
+    scratch.heads()
+
+
 def test_only_what_stands_is_retracted(ada: Memory) -> None:
     """What was superseded or retracted before is not withdrawn again."""
     old = ada.remember(Draft(text="Oak.", key="tree")).record
@@ -169,23 +201,36 @@ def test_as_many_tasks_as_the_default_budget_shows(ada: Memory) -> None:
 
 def test_open_tasks_fit_the_bytes_of_the_default_budget(ada: Memory) -> None:
     """The longest task alone is taken and recalled, one byte more is not taken; after it there is room for none."""
-    longest = MAX_OPEN_TASK_BYTES - TASK_OVERHEAD_BYTES
+    key = "k" * 128
+    longest = MAX_OPEN_TASK_BYTES - TASK_OVERHEAD_BYTES - content_bytes("", key, NOON)
 
     with pytest.raises(RuleError, match=f"this one would make it 1 and {MAX_OPEN_TASK_BYTES + 1}"):
-        ada.remember(Draft(text="a" * (longest + 1), kind=Kind.TASK))
+        ada.remember(Draft(text="a" * (longest + 1), kind=Kind.TASK, key=key, due=NOON))
 
-    task = ada.remember(Draft(text="a" * longest, kind=Kind.TASK, key="k" * 128, due=NOON)).record
+    task = ada.remember(Draft(text="a" * longest, kind=Kind.TASK, key=key, due=NOON)).record
     assert [item.record for item in ada.recall("").items] == [task]
     with pytest.raises(RuleError, match="open_tasks"):
         ada.remember(TASK)
 
 
-def test_a_default_recall_keeps_as_much_as_was_taken(ada: Memory) -> None:
-    """Sixteen tasks that fill the bytes together, each with the longest key, are all there."""
-    room = MAX_OPEN_TASK_BYTES // BUDGET_ITEMS - TASK_OVERHEAD_BYTES
+def test_a_task_counts_as_it_is_sent(ada: Memory) -> None:
+    """A sign that is escaped to six bytes counts six, whatever it has in the text."""
+    longest = (MAX_OPEN_TASK_BYTES - TASK_OVERHEAD_BYTES - content_bytes("")) // 6
+
+    with pytest.raises(RuleError, match="open_tasks: "):
+        ada.remember(Draft(text="\x01" * (longest + 1), kind=Kind.TASK))
+
+    task = ada.remember(Draft(text="\x01" * longest, kind=Kind.TASK)).record
+    assert [item.record for item in ada.recall("").items] == [task]
+
+
+@pytest.mark.parametrize("sign", ["k", "\u00e9", '"', "\x01"])
+def test_a_default_recall_keeps_as_much_as_was_taken(ada: Memory, sign: str) -> None:
+    """Sixteen tasks that fill the bytes together, each with a key and a time, are all there."""
+    room = MAX_OPEN_TASK_BYTES // BUDGET_ITEMS - TASK_OVERHEAD_BYTES - content_bytes("", "00" + sign * 8, NOON)
+    count = room // (content_bytes(sign) - content_bytes(""))
     drafts = [
-        Draft(text="\u00e9" * (room // 2), kind=Kind.TASK, key=f"{n:02}" + "k" * 126, due=NOON)
-        for n in range(BUDGET_ITEMS)
+        Draft(text=sign * count, kind=Kind.TASK, key=f"{n:02}" + sign * 8, due=NOON) for n in range(BUDGET_ITEMS)
     ]
 
     tasks = [answer.record for answer in ada.remember_many(drafts)]
