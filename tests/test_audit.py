@@ -110,16 +110,44 @@ def test_a_target_that_is_not_here_is_not_found(scratch: Scratch) -> None:
     assert len(scratch.by(ELSEWHERE).audit(target=foreign.memory)) == 1
 
 
-def test_a_trail_is_cut_at_its_limit(ada: Memory) -> None:
-    """The newest so many; below a sequence the older ones of a chain."""
-    written = [ada.remember(Draft(text=f"Note {n}.", key="tree")) for n in range(6)]
+def test_a_trail_is_cut_at_its_limit(scratch: Scratch) -> None:
+    """The newest so many; before a time the older ones."""
+    written = []
+    for number in range(6):
+        scratch.wait(1)
+        written.append(scratch.memory.remember(Draft(text=f"Note {number}.", key="tree")))
     memory = written[0].record.memory
 
-    newest = ada.audit(target=memory, limit=2)
-    older = ada.audit(target=memory, limit=2, before=newest[-1].at)
+    newest = scratch.memory.audit(target=memory, limit=2)
+    older = scratch.memory.audit(target=memory, limit=2, before=newest[-1].at)
 
     assert [event.sequence for event in newest] == [written[5].sequence, written[4].sequence]
     assert [event.sequence for event in older] == [written[3].sequence, written[2].sequence]
+
+
+def test_before_is_a_time_of_all_chains(scratch: Scratch) -> None:
+    """Whatever was committed earlier is told, in whichever namespace, and nothing of that very moment."""
+    for word, scope in (("One.", Scope.PROJECT), ("Two.", Scope.USER), ("Three.", Scope.PROJECT)):
+        scratch.wait(1)
+        scratch.memory.remember(word, scope=scope)
+
+    def texts(before: int) -> list[str | None]:
+        events = scratch.memory.audit(before=before, limit=1000)
+        return [scratch.memory.get(str(event.target)).text for event in events if event.operation == "remember"]
+
+    assert texts(scratch.now + 1) == ["Three.", "Two.", "One."]
+    assert texts(scratch.now) == ["Two.", "One."]
+    assert texts(scratch.now - SECOND) == ["One."]
+
+
+def test_an_event_says_its_place_in_its_commit(ada: Memory) -> None:
+    """The last of a commit is told first, and its id ends in its place."""
+    ada.remember_many(["One.", "Two.", "Three."])
+
+    events = [event for event in ada.audit() if event.operation == "remember"]
+
+    assert [event.place for event in events] == [2, 1, 0]
+    assert [event.id.rpartition("/")[2] for event in events] == ["2", "1", "0"]
 
 
 def test_arrangements_are_told_to_the_administrator(scratch: Scratch) -> None:

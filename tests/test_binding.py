@@ -254,6 +254,41 @@ def test_several_matches_are_an_ambiguity(scratch: Scratch) -> None:
     assert both.remember("Cedar.").record.namespace == two
 
 
+def test_an_unseen_remote_does_not_settle_an_ambiguity(scratch: Scratch) -> None:
+    """Two projects at one place stay two, whatever remote is there; where one fits, it is that one."""
+    one, two = scratch.by(at("/src/one")).use_project(), scratch.by(at("/src/two")).use_project()
+    scratch.memory.alias(one, path="/src/two")
+    both = scratch.by(at("/src/two", remote="team/unseen"))
+    before = scratch.heads()
+
+    with pytest.raises(NamespaceError, match="several projects fit the path /src/two"):
+        both.remember("Cedar.")
+
+    assert scratch.heads() == before
+    scratch.memory.detach(one, "/src/two")
+    answer = both.remember("Cedar.")
+    assert (answer.record.namespace, answer.created_namespace) == (two, False)
+
+
+@pytest.mark.parametrize(
+    "spelling", ["example.org/team/renamed", "git@example.org:team/renamed.git", "HTTPS://ada@EXAMPLE.org/team/renamed/"]
+)
+def test_a_remote_is_detached_in_any_spelling(scratch: Scratch, spelling: str) -> None:
+    """As it is told or as git has it; another remote is not there."""
+    record = secret(scratch)
+    scratch.memory.alias(record.namespace, remote="ssh://git@example.org/team/renamed.git")
+    renamed = scratch.by(at(remote="team/renamed"))
+    assert renamed.get(record.memory) == record
+
+    with pytest.raises(NotFoundError, match="no alias"):
+        scratch.memory.detach(record.namespace, spelling.replace("renamed", "other"))
+    assert renamed.get(record.memory) == record
+    scratch.memory.detach(record.namespace, spelling)
+
+    with pytest.raises(NotFoundError):
+        renamed.get(record.memory)
+
+
 def test_an_ambiguity_names_what_one_may_know(scratch: Scratch) -> None:
     """Of two projects at one place Bob, who may write one, knows one: for him nothing is ambiguous."""
     one, two = scratch.by(at("/src/one")).use_project(), scratch.by(at("/src/two")).use_project()

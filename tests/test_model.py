@@ -136,15 +136,17 @@ class Life(RuleBasedStateMachine):
 
     @rule(memory=memories, caller=CALLERS)
     def retract(self, memory: str, caller: Caller) -> None:
-        """What stands is withdrawn by whoever has its trust."""
+        """What stands, or stood aside from the start, is withdrawn by whoever has its trust."""
         newest = self.model.newest(memory)
         act = self.scratch.by(caller)
-        if not newest.stands or newest.trust > TRUST[caller]:
+        aside = newest.standing is Standing.CONTESTED
+        if not (newest.stands or aside) or newest.trust > TRUST[caller]:
             with pytest.raises(RuleError):
                 act.retract(memory, reason="Wrong.")
             return
         act.retract(memory, reason="Wrong.")
-        newest.standing = Standing.RETRACTED
+        if not aside:
+            newest.standing = Standing.RETRACTED
         gone = Version(newest.text, Status.RETRACTED, newest.trust, Standing.RETRACTED)
         self.model.memories[memory].append(gone)
 

@@ -231,6 +231,54 @@ def test_what_is_below_the_floor_never_comes(scratch: Scratch) -> None:
     assert told(high.recall("cedar")) == []
 
 
+@pytest.mark.parametrize("reason", ["expired", "below_floor"])
+def test_what_may_not_be_recalled_hides_nothing_that_may(scratch: Scratch, reason: str) -> None:
+    """Behind any number of newer records that are left out, the recent lane finds the one that is not."""
+    scratch.memory.remember("The cedar.")
+    by = scratch.by(STRANGER) if reason == "below_floor" else scratch.memory
+    expires = None if reason == "below_floor" else scratch.now + SECOND
+    for _ in range(2):
+        by.remember_many([Draft(text="An oak.", expires=expires) for _ in range(200)])
+    scratch.wait(1)
+
+    context = scratch.memory.recall("", budget=Budget(candidates=1))
+
+    assert told(context) == ["The cedar."]
+    assert context.omitted == {reason: 400}
+
+
+def test_a_summary_that_has_expired_hides_nothing(scratch: Scratch) -> None:
+    """What it covered is out of the recent lane until the summary's time, and back from then on."""
+    note = scratch.memory.remember("The cedar is old.").record
+    scratch.memory.remember(
+        Draft(
+            text="Old.",
+            kind=Kind.SUMMARY,
+            sources=(note.address,),
+            covers=(note.address,),
+            expires=scratch.now + 2 * SECOND,
+        )
+    )
+
+    scratch.wait(1)
+    assert told(scratch.memory.recall("", mode=Mode.RECENT)) == ["Old."]
+    assert scratch.memory.get(note.address).standing is Standing.COVERED
+
+    scratch.wait(1)
+    assert told(scratch.memory.recall("", mode=Mode.RECENT)) == ["The cedar is old."]
+    assert scratch.memory.get(note.address).standing is Standing.CURRENT
+
+
+def test_a_summary_below_the_callers_floor_hides_nothing(scratch: Scratch) -> None:
+    """Who may not see the summary sees what it covers; who may see it does not."""
+    note = scratch.memory.remember("The cedar is old.").record
+    scratch.by(MODEL).remember(Draft(text="Old.", kind=Kind.SUMMARY, sources=(note.address,), covers=(note.address,)))
+    strict = scratch.by(replace(ADA, floor=Trust.TOOL_VERIFIED))
+
+    assert told(strict.recall("", mode=Mode.RECENT)) == ["The cedar is old."]
+    assert told(scratch.memory.recall("", mode=Mode.RECENT)) == ["Old."]
+
+
 def test_what_was_corrected_never_comes(ada: Memory) -> None:
     """Superseded and retracted versions are found by no words."""
     ada.remember(Draft(text="The cedar is young.", key="cedar"))
