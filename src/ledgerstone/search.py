@@ -66,19 +66,20 @@ def search(reader: Reader, number: int, query: str, sieve: Sieve, *, limit: int)
     corpus = reader.corpus(number)
     tail = list(reader.word_rows(number, corpus.through, LAST))
     holding = reader.holding(number, words)
-    for row in tail:
-        for word in words:
-            if f" {word} " in row.words:
-                holding[word] += 1
+    needles = [(word, f" {word} ") for word in words]
+    fresh = [(row.position, [word for word, needle in needles if needle in row.words]) for row in tail]
+    for _, held in fresh:
+        for word in held:
+            holding[word] += 1
     documents = corpus.documents + len(tail)
     length = corpus.length + sum(row.length for row in tail)
     kept = [word for word in ranking.rarest(words, holding, MAX_QUERY_WORDS) if holding[word]]
     weights = {word: ranking.idf(documents, holding[word]) for word in kept}
     gathered, skipped = _gather(reader, number, weights, holding)
-    for row in tail:
-        weight = sum(weight for word, weight in weights.items() if f" {word} " in row.words)
+    for position, held in fresh:
+        weight = sum(weights.get(word, 0) for word in held)
         if weight:
-            gathered[row.position] = weight
+            gathered[position] = weight
     best = [position for _, position in heapq.nlargest(SCORED, zip(gathered.values(), gathered, strict=True))]
     scored = ranking.scorer(weights, ranking.Corpus(documents, length))
     hits = [
