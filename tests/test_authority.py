@@ -18,8 +18,10 @@ from ledgerstone import (
     NotFoundError,
     Record,
     Scope,
+    UnavailableError,
     UsageError,
 )
+from ledgerstone.store.sqlite import SqliteStore
 from tests.memories import (
     ADA,
     BOB,
@@ -394,6 +396,29 @@ def test_a_flood_of_denials_makes_few_entries(scratch: Scratch) -> None:
     assert scratch.memory.status()["sequence"] == before
     assert refusals(scratch.memory) == [("create", "no_grant", "bob", 1000)]
     assert scratch.memory.status()["sequence"] == before + 1
+
+
+def test_denials_outlive_a_write_that_fails(scratch: Scratch, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What could not be written is told by the next audit that can, counted once, together with what came since."""
+    scratch.memory.grant("bob", Act.READ, scope=Scope.USER)
+    bob = scratch.by(BOB)
+    with pytest.raises(AuthorityError):
+        bob.remember("Let me in.")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(SqliteStore, "write", unavailable)
+        with pytest.raises(UnavailableError):
+            scratch.memory.audit()
+    with pytest.raises(AuthorityError):
+        bob.remember("Let me in.")
+
+    assert refusals(scratch.memory) == [("create", "no_grant", "bob", 2)]
+    assert refusals(scratch.memory) == [("create", "no_grant", "bob", 2)]
+
+
+def unavailable(_store: SqliteStore) -> None:
+    """A store that cannot be written to."""
+    raise UnavailableError("the disk is full")
 
 
 def test_a_flood_of_different_denials_is_bounded(scratch: Scratch) -> None:
