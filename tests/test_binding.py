@@ -271,7 +271,8 @@ def test_an_unseen_remote_does_not_settle_an_ambiguity(scratch: Scratch) -> None
 
 
 @pytest.mark.parametrize(
-    "spelling", ["example.org/team/renamed", "git@example.org:team/renamed.git", "HTTPS://ada@EXAMPLE.org/team/renamed/"]
+    "spelling",
+    ["example.org/team/renamed", "git@example.org:team/renamed.git", "HTTPS://ada@EXAMPLE.org/team/renamed/"],
 )
 def test_a_remote_is_detached_in_any_spelling(scratch: Scratch, spelling: str) -> None:
     """As it is told or as git has it; another remote is not there."""

@@ -229,9 +229,7 @@ def test_a_default_recall_keeps_as_much_as_was_taken(ada: Memory, sign: str) -> 
     """Sixteen tasks that fill the bytes together, each with a key and a time, are all there."""
     room = MAX_OPEN_TASK_BYTES // BUDGET_ITEMS - TASK_OVERHEAD_BYTES - content_bytes("", "00" + sign * 8, NOON)
     count = room // (content_bytes(sign) - content_bytes(""))
-    drafts = [
-        Draft(text=sign * count, kind=Kind.TASK, key=f"{n:02}" + sign * 8, due=NOON) for n in range(BUDGET_ITEMS)
-    ]
+    drafts = [Draft(text=sign * count, kind=Kind.TASK, key=f"{n:02}" + sign * 8, due=NOON) for n in range(BUDGET_ITEMS)]
 
     tasks = [answer.record for answer in ada.remember_many(drafts)]
 
