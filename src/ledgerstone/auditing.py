@@ -8,6 +8,7 @@ from ledgerstone.core import chain, entries
 from ledgerstone.core.entries import (
     CloseEntry,
     Entry,
+    ErasureEntry,
     GrantEntry,
     Header,
     NameEntry,
@@ -36,22 +37,24 @@ def events(reading: Reading, where: Chain, *, memory: str | None, limit: int, be
             raise CorruptionError(f"{where.namespace}: commit {sequence} stands in another's place")
         if before is not None and header.stamp.at >= before:
             continue
-        for event in _of_commit(reading, where, commit, header):
+        for event in _of_commit(reading, where, commit, header, memory):
             if memory is None or (event.target or "").partition("@")[0] == memory:
                 given += 1
                 yield event
 
 
-def _of_commit(reading: Reading, where: Chain, commit: bytes, header: Header) -> Iterator[Event]:
+def _of_commit(reading: Reading, where: Chain, commit: bytes, header: Header, memory: str | None) -> Iterator[Event]:
     first = header.counts.entries - len(header.entries)
     for index in reversed(range(len(header.entries))):
         data = reading.reader.entry(where.number, first + index)
         if data is None or entries.digest_of(data) != header.entries[index]:
             raise CorruptionError(f"{where.namespace}: entry {first + index} is not the one its commit lists")
-        yield _event(reading, where, commit, header, index, entries.decode_entry(data))
+        yield _event(reading, where, commit, header, index, entries.decode_entry(data), memory=memory)
 
 
-def _event(reading: Reading, where: Chain, commit: bytes, header: Header, index: int, entry: Entry) -> Event:
+def _event(
+    reading: Reading, where: Chain, commit: bytes, header: Header, index: int, entry: Entry, *, memory: str | None
+) -> Event:
     stamp = header.stamp
     at, principal, namespace = stamp.at, stamp.principal, where.namespace
     operation, target, refusal, count = entry.noun, None, None, 1
@@ -68,6 +71,12 @@ def _event(reading: Reading, where: Chain, commit: bytes, header: Header, index:
             operation, refusal, count, at = entry.act.value, entry.reason.value, entry.count, entry.last
             principal = entry.principal or "unknown"
             namespace = entry.namespace or (entry.scope.value if entry.scope is not None else namespace)
+        case ErasureEntry():
+            operation, count = "forget", len(entry.erases)
+            # Of many only the memory that is asked for is named.
+            if memory is not None or count == 1:
+                erased = (reading.address(where, digest) for digest in entry.erases)
+                target = next((one for one in erased if memory in {None, one.partition("@")[0]}), None)
         case GrantEntry():
             target = entry.grant
         case NamespaceEntry() | RestoreEntry():

@@ -38,6 +38,7 @@ MAX_REFUSALS: Final = 256
 # How long another process may take from its COMMIT to having recorded how the files look: 40 times 5 ms.
 RECORDING_TRIES: Final = 40
 RECORDING_SECONDS: Final = 0.005
+_HOST_HINT: Final = "not through this door, whoever asks: the user does it at a terminal"
 READ_ONLY_HINT: Final = "name the key file by LEDGERSTONE_KEY_FILE; a key is never made for an existing store"
 
 
@@ -230,7 +231,7 @@ class Ledger:
             raise AuthorityError(
                 f"{caller.principal} may not {denial.act.value} in scope {denial.place.scope.value} "
                 f"({denial.reason.value})",
-                hint="see what is granted: ledgerstone grants",
+                hint=_HOST_HINT if denial.reason is Refusal.HOST else "see what is granted: ledgerstone grants",
             ) from None
         finally:
             for denial in denials:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
 
-from ledgerstone import administration, auditing, forgetting, listing, recalling, verifying
+from ledgerstone import administration, auditing, forgetting, listing, moving, recalling, verifying
 from ledgerstone.anchors import Anchors
 from ledgerstone.core import canonical, entries, rules
 from ledgerstone.core.authority import Caller, Place
@@ -44,6 +44,7 @@ from ledgerstone.core.values import (
 from ledgerstone.errors import ConflictError, CorruptionError, LedgerstoneError, NotFoundError, StoreError, UsageError
 from ledgerstone.identity import Identity, Target, parse_target
 from ledgerstone.ledger import READ_ONLY_HINT, Block, Ledger
+from ledgerstone.moving import Moved
 from ledgerstone.reading import Chain, Reading
 from ledgerstone.store import open_store
 from ledgerstone.writing import Batch
@@ -87,6 +88,7 @@ class Memory:
         create: bool = False,
         state: str | Path | None = None,
         check: bool = True,
+        read_only: bool = False,
         clock: Callable[[], int] = _now,
         entropy: Callable[[int], bytes] = os.urandom,
     ) -> Memory:
@@ -95,16 +97,21 @@ class Memory:
         ``state`` is a directory outside the store where this machine remembers which store is at the path, its newest
         heads and how its files looked: with it, a store that was cut, rolled back, exchanged or edited by another
         program is refused. Without it nothing is remembered. ``check=False`` looks at nothing yet, for ``verify`` and
-        ``rebuild`` of a store that is refused.
+        ``rebuild`` of a store that is refused. With ``read_only`` nothing is written, whatever the keys; public ones
+        suffice, and the file may stand on a medium that cannot be written.
 
         ``clock`` gives microseconds UTC, ``entropy`` that many random bytes. Raises UnavailableError when there is
         no store, FormatError for a foreign or newer file, CorruptionError when what it holds fails its proof.
         """
+        if create and read_only:
+            raise UsageError("a store is not made read-only")
         where = Path(path).resolve()
+        if read_only:
+            keys = Keyring(pins=tuple(keys.public.values()))
         anchors = None if state is None else Anchors(Path(state), str(where))
         if anchors is not None:
             anchors.check_path(where)
-        memory = cls(Ledger(open_store(where, create=create), keys, clock, entropy, anchors), caller)
+        memory = cls(Ledger(open_store(where, create=create, read_only=read_only), keys, clock, entropy, anchors), caller)
         try:
             if create:
                 memory._ledger.begin(caller)
@@ -307,6 +314,9 @@ class Memory:
             raise CorruptionError(f"{where.namespace}: entry {position} is not {target}, as its row says")
         if target == record.memory:
             _check_newest(record)
+            if record.standing is Standing.ERASED:
+                # It says no more whether a version followed it; then the rows are counted.
+                reading.counted(where)
         return record
 
     def _find(self, reading: Reading, identity: Identity, target: str) -> _Place:
@@ -531,6 +541,71 @@ class Memory:
             report = verifying.rebuild(writer, self._ledger.keyring)
         self._ledger.doubt()
         return report
+
+    def backup(self, path: str | Path) -> Moved:
+        """Copy the whole store, as of now, into a new file of mode 0600, and verify the copy in full.
+
+        The store goes on meanwhile. The key is not in it. Raises UsageError when the file is there already.
+        """
+        return moving.backup(self._ledger, self.caller, Path(path))
+
+    @classmethod
+    def restore(
+        cls,
+        backup: str | Path,
+        path: str | Path,
+        *,
+        keys: Keyring,
+        caller: Caller,
+        state: str | Path | None = None,
+        accept: bool = False,
+        discard: bool = False,
+        clock: Callable[[], int] = _now,
+        entropy: Callable[[int], bytes] = os.urandom,
+    ) -> Moved:
+        """Put a backup in the place of a store, once it was verified in full; nobody may have that open.
+
+        ConflictError when the store there, or what this machine remembers of it, has commits that the backup lacks:
+        with ``accept``, which takes admin, they are given up, and stay on record in the store chain. What was erased
+        on this machine is erased again before anybody sees it. The file that stood there is kept beside it, unless
+        ``discard``.
+        """
+        opening = moving.Opening(keys, caller, None if state is None else Path(state), clock, entropy)
+        return moving.restore(Path(backup), Path(path).resolve(), opening, accept=accept, discard=discard)
+
+    def export(self, namespace: str | None = None) -> Iterator[bytes]:
+        """All canonical bytes of the store as lines of JSON, once it was verified; of one namespace, what it rests on.
+
+        Takes admin, or for a namespace that this caller is bound to, read. A stranger can verify them by the public
+        key alone (``docs/backup.md``). Erased texts are not in it.
+        """
+        return moving.export(self._ledger, self.caller, namespace)
+
+    @classmethod
+    def import_lines(
+        cls,
+        lines: Iterable[bytes],
+        path: str | Path,
+        *,
+        keys: Keyring,
+        caller: Caller,
+        state: str | Path | None = None,
+        accept: bool = False,
+        clock: Callable[[], int] = _now,
+        entropy: Callable[[int], bytes] = os.urandom,
+    ) -> Moved:
+        """Make a store of an export, the same in every id and head, or add to the same store what it lacks.
+
+        Everything is verified before any of it shows; a public key suffices for that. What is here already changes
+        nothing. A store that went on otherwise is a ConflictError. What was erased on this machine does not come
+        back. Adding takes admin; for ``accept`` see ``restore``.
+        """
+        opening = moving.Opening(keys, caller, None if state is None else Path(state), clock, entropy)
+        return moving.import_lines(lines, Path(path).resolve(), opening, accept=accept)
+
+    def records(self, namespace: str | None = None) -> Iterator[Record]:
+        """Every current record, of the whole store or of one namespace, oldest first, each proven. As ``export``."""
+        return moving.records(self._ledger, self.caller, namespace)
 
     def use_project(self, namespace: str | None = None) -> str:
         """Bind the caller's place to a project: a known one by its id, or a new one. Returns the id.

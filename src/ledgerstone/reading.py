@@ -145,6 +145,11 @@ class Reading:
         self._store = None if first is None else self._chain(first)
 
     @property
+    def signs(self) -> bool:
+        """Whether there is a key to sign with."""
+        return self._keyring.signer is not None
+
+    @property
     def store(self) -> Chain:
         """The store's own chain."""
         if self._store is None:
@@ -220,22 +225,24 @@ class Reading:
         before = self._heads.counted.get(where.namespace)
         if before is not None and before.id == head.id:
             return
-        first = 0 if before is None or before.sequence > head.sequence else before.counts.entries
-        records, current, open_tasks, indexed = self.reader.tally(where.number, first)
-        found = {"records": records, "indexed": indexed}
-        signed = {"records": head.counts.records, "indexed": head.counts.indexed}
-        if first == 0:
-            found |= {"current": current, "open": open_tasks}
-            signed |= {"current": head.counts.current, "open": head.counts.open}
-        elif before is not None:
-            found = {"records": records + before.counts.records, "indexed": indexed + before.counts.indexed}
-        for name, count in signed.items():
-            if found[name] != count:
-                raise CorruptionError(
-                    f"{where.namespace}: {found[name]} {name} rows where the head signs for {count}",
-                    hint="run: ledgerstone verify; if only derived rows are lost: ledgerstone rebuild",
-                )
+        if before is None or before.sequence > head.sequence or not self._added_up(where, before):
+            records, current, open_tasks, indexed = self.reader.tally(where.number, 0)
+            counts = head.counts
+            found = {"records": records, "indexed": indexed, "current": current, "open": open_tasks}
+            signed = (counts.records, counts.indexed, counts.current, counts.open)
+            for (name, count), expected in zip(found.items(), signed, strict=True):
+                if count != expected:
+                    raise CorruptionError(
+                        f"{where.namespace}: {count} {name} rows where the head signs for {expected}",
+                        hint="run: ledgerstone verify; if only derived rows are lost: ledgerstone rebuild",
+                    )
         self._heads.counted[where.namespace] = head
+
+    def _added_up(self, where: Chain, before: Head) -> bool:
+        """Whether what was counted before and the rows added since agree with the head; not when others erased."""
+        added, counts = self.reader.tally(where.number, before.counts.entries), where.head.counts
+        totals = before.counts.records + added.records, before.counts.indexed + added.indexed
+        return totals == (counts.records, counts.indexed)
 
     def advance(self, before: Chain | None, after: Chain) -> None:
         """Take up the head of a commit made here: what was counted stays counted."""
@@ -475,9 +482,9 @@ class Reading:
         )
 
     def _addresses(self, where: Chain, digests: tuple[bytes, ...]) -> tuple[str, ...]:
-        return tuple(self._address(where, digest) for digest in digests)
+        return tuple(self.address(where, digest) for digest in digests)
 
-    def _address(self, where: Chain, digest: bytes) -> str:
+    def address(self, where: Chain, digest: bytes) -> str:
         """The address of a record by its digest: its own bytes are hashed, so a wrong row cannot answer."""
         for number, position in self.reader.digests(digest):
             data = self.reader.entry(number, position)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import click
 
 from ledgerstone.core.values import MAX_LIST, Draft, Kind, Lane, Mode, Retention, Scope, Standing
-from ledgerstone.entrypoints import cli_admin, host
+from ledgerstone.entrypoints import cli_admin, cli_erase, host
 from ledgerstone.entrypoints.frame import HELP, Door, Program, given_text, moment, verb
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ class Ledgerstone(Program):
     sections: ClassVar = {
         "Remember and recall": ("remember", "recall", "get", "list", "history"),
         "Correct": ("close", "retract"),
+        "Erase": ("forget", "expire"),
         "Prove": ("verify", "audit", "rebuild"),
         "Set up": ("init", "namespaces", "grants", "keys", "doctor", "completion"),
         "Serve and show": ("mcp", "demo"),
@@ -149,7 +150,7 @@ def get(door: Door, target: str) -> None:
     if door.json:
         door.answer(wire.record(record), "")
     elif record.text is None:
-        door.say(f"the text of {record.address} was erased")
+        door.say(f"the text of {record.address} was erased by commit {record.ended_by}")
     elif door.width is None:
         click.echo(record.text.encode(), nl=False)
     else:
@@ -229,7 +230,7 @@ def retract(door: Door, target: str, reason: str, idempotency_key: str | None, *
     _written(door, answer)
 
 
-for command in cli_admin.COMMANDS:
+for command in (*cli_erase.COMMANDS, *cli_admin.COMMANDS):
     main.add_command(command)
 
 

@@ -13,7 +13,7 @@ import click
 
 from ledgerstone.core.values import MAX_LIST, Act, Scope
 from ledgerstone.entrypoints import host
-from ledgerstone.entrypoints.frame import FINDINGS, Door, moment, verb
+from ledgerstone.entrypoints.frame import FINDINGS, UNWELL, Door, moment, verb
 from ledgerstone.errors import LedgerstoneError, UsageError
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from ledgerstone.memory import Memory
 
 YES: Final = click.option("--yes", is_flag=True, help="Do not ask. Counts at a terminal only.")
-UNWELL: Final = 1
 HOSTS: Final = ("claude-code", "codex", "cursor", "vscode")
 
 

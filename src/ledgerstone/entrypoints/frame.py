@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 
+UNWELL: Final = 1
 FINDINGS: Final = 4
 INTERRUPTED: Final = 130
 HELP: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 96}

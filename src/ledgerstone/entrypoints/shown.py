@@ -11,7 +11,7 @@ import click
 from ledgerstone.core.values import Lane, Standing, Status, time_text
 
 if TYPE_CHECKING:
-    from ledgerstone.core.values import Event, Record
+    from ledgerstone.core.values import Event, Forgotten, Record
 
 MARGIN: Final = "    "
 MOST_WIDTH: Final = 96
@@ -19,6 +19,7 @@ LEAST_WIDTH: Final = 40
 BRIEF_LINES: Final = 6
 BRIEF_CHARACTERS: Final = 60
 MOST_PADDED: Final = 40
+MOST_LISTED: Final = 20
 
 
 def dim(text: str) -> str:
@@ -62,7 +63,7 @@ def entry(record: Record, *, lane: Lane | None = None, width: int | None = None,
         words.append(f"key {one_line(record.key)}")
     head = f"{click.style(record.address, bold=True)}  {dim(' · '.join(words))}"
     if record.text is None:
-        return f"{head}\n{MARGIN}{dim('its text was erased')}"
+        return f"{head}\n{MARGIN}{dim(f'its text was erased by commit {record.ended_by}')}"
     lines = list(_lines(record.text, width))
     if brief and len(lines) > BRIEF_LINES:
         left = len(lines) - BRIEF_LINES + 1
@@ -109,6 +110,36 @@ def event(found: Event) -> str:
         who += f" through {one_line(found.host)}"
     place = f"{found.namespace} {found.sequence}"
     return f"{dim(moment(found.at))}  {' '.join(filter(None, words))}  {dim(f'{who} · {place}')}"
+
+
+def forgotten(found: Forgotten, texts: Mapping[str, str] | None = None) -> str:
+    """What an erasure reached, or would: the first addresses with how their texts begin, and a count of the rest."""
+    by = ", ".join(f"{name} {sequence}" for name, sequence in found.commits)
+    if not found.addresses:
+        return "nothing left to erase"
+    parts = [f"erased {versions(len(found.addresses))}, commit {by}" if by else "these would be erased for good:"]
+    if not by:
+        summaries = set(found.summaries)
+        parts += _some(
+            (one, "summary" if one in summaries else "", (texts or {}).get(one, "")) for one in found.addresses
+        )
+    if found.rests:
+        parts.append("these stay, though what they rest on goes:")
+        parts += _some((one, "", "") for one in found.rests)
+    return "\n".join(parts)
+
+
+def versions(count: int) -> str:
+    """A number of versions in words."""
+    return "1 version" if count == 1 else f"{count} versions"
+
+
+def _some(rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
+    listed = list(rows)
+    for address, *notes in listed[:MOST_LISTED]:
+        yield MARGIN + "  ".join([address, *(dim(note) for note in notes if note)])
+    if len(listed) > MOST_LISTED:
+        yield f"{MARGIN}and {len(listed) - MOST_LISTED} more: --dry-run --json lists all"
 
 
 def columns(rows: Iterable[tuple[str, ...]]) -> str:

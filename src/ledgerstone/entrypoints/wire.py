@@ -11,7 +11,7 @@ from ledgerstone.core.values import MAX_INTEGER, Status, time_text
 from ledgerstone.errors import UsageError
 
 if TYPE_CHECKING:
-    from ledgerstone.core.values import Event, Page, Recall, Record, Remembered, Report
+    from ledgerstone.core.values import Event, Forgotten, Page, Recall, Record, Remembered, Report
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _TIME: Final = re.compile(
@@ -170,6 +170,22 @@ def events(found: Iterable[Event]) -> dict[str, Any]:
     return {"events": [event(one) for one in found]}
 
 
+def forgotten(found: Forgotten) -> dict[str, Any]:
+    """What an erasure reached, or would: versions, which of them are summaries, what is left and what is beyond it."""
+    return {
+        "erased": found.erased,
+        "count": len(found.addresses),
+        "addresses": list(found.addresses),
+        **_present(
+            summaries=found.summaries,
+            rests=found.rests,
+            commits=[{"namespace": name, "sequence": sequence} for name, sequence in found.commits],
+            left=found.left,
+        ),
+        "unreached": list(found.unreached),
+    }
+
+
 def report(found: Report) -> dict[str, Any]:
     """All that a verification found, and how much it looked at."""
     return {
@@ -210,6 +226,7 @@ def _present(**fields: Any) -> dict[str, Any]:
 __all__ = [
     "event",
     "events",
+    "forgotten",
     "history",
     "page",
     "parse_time",

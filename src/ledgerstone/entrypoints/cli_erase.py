@@ -1,0 +1,115 @@
+"""The commands that erase for good: they show what would go, and ask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from ledgerstone.core.values import MAX_GET, Retention
+from ledgerstone.entrypoints.frame import UNWELL, Door, moment, verb
+from ledgerstone.errors import UsageError
+
+if TYPE_CHECKING:
+    from ledgerstone.core.values import Forgotten
+    from ledgerstone.memory import Memory
+
+_KEEP: Final = click.option(
+    "--keep", multiple=True, metavar="ADDRESS", help="A summary that stays, though what it covers goes. (many)"
+)
+_DRY_RUN: Final = click.option("--dry-run", is_flag=True, help="Only say what would go.")
+_YES: Final = click.option("--yes", is_flag=True, help="Do not ask. Counts at a terminal only.")
+
+
+@click.command
+@click.argument("targets", nargs=-1, metavar="[ID|key:NAME]...")
+@click.option("--session", "sessions", multiple=True, metavar="NAME", help="All that was said in a session. (many)")
+@click.option("--principal", "principals", multiple=True, metavar="NAME", help="All that somebody said. (many)")
+@click.option("--idempotency-key", "writes", multiple=True, metavar="KEY", help="What was written under it. (many)")
+@click.option("--namespace", "namespaces", multiple=True, metavar="ID", help="All of a namespace. (many)")
+@click.option("--reason", help="Why; this stays, so say nothing of the text.")
+@_KEEP
+@_DRY_RUN
+@_YES
+@verb
+def forget(door: Door, /, targets: tuple[str, ...], reason: str | None, keep: tuple[str, ...], **asked: Any) -> None:
+    """Erase texts for good: contents, index and log; the chain still verifies.
+
+    A memory by its id goes with all its versions, by address or digest one version, by key:NAME every memory with
+    that key. Shows first what would go, and asks; only at a terminal is anything erased. Exits 1 when something could
+    not be cleaned.
+    """
+    words = {"sessions": "session", "principals": "principal", "writes": "write", "namespaces": "namespace"}
+    wanted = (*targets, *(f"{word}:{name}" for option, word in words.items() for name in asked[option]))
+    if not wanted:
+        raise UsageError("forget: what?", hint="a memory, its address or key:NAME; or one of the options")
+
+    def act(memory: Memory, *, dry_run: bool) -> Forgotten:
+        return memory.forget(wanted, reason=reason, keep=keep, dry_run=dry_run)
+
+    _settle(door, act, dry_run=asked["dry_run"], yes=asked["yes"])
+
+
+@click.command
+@click.option(
+    "--retention",
+    type=click.Choice([Retention.WORKING.value, Retention.SESSION.value, Retention.SHORT_TERM.value]),
+    help="In place of what has expired: what was meant to be kept so long.",
+)
+@click.option("--before", type=moment, metavar="TIME", help="With --retention: and was said before this.")
+@_KEEP
+@_DRY_RUN
+@_YES
+@verb
+def expire(
+    door: Door, retention: str | None, before: int | None, keep: tuple[str, ...], *, dry_run: bool, yes: bool
+) -> None:
+    """Erase the texts whose expiry has passed, as forget does.
+
+    They left recall when their time came, and stay until this is run. With --retention and --before also texts that
+    have no expiry: those of that retention, said before that time, open tasks excepted.
+    """
+    chosen = None if retention is None else Retention(retention)
+
+    def act(memory: Memory, *, dry_run: bool) -> Forgotten:
+        return memory.expire(retention=chosen, before=before, keep=keep, dry_run=dry_run)
+
+    _settle(door, act, dry_run=dry_run, yes=yes)
+
+
+def _settle(door: Door, act: Callable[..., Forgotten], *, dry_run: bool, yes: bool) -> None:
+    """Show what would go; unless it is a dry run, ask, erase, and say what is left."""
+    from ledgerstone.entrypoints import shown, wire
+
+    with door.memory() as memory:
+        # Elsewhere than at a terminal the act itself is refused, before anything is shown.
+        if dry_run or door.terminal:
+            plan = act(memory, dry_run=True)
+            if dry_run:
+                door.answer(wire.forgotten(plan), lambda: shown.forgotten(plan, _texts(memory, plan)))
+                return
+            if plan.addresses:
+                if not door.json:
+                    click.echo(shown.forgotten(plan, _texts(memory, plan)), err=True)
+                door.confirm(f"Erase {shown.versions(len(plan.addresses))} for good?", yes=yes)
+        done = act(memory, dry_run=False)
+    door.answer(wire.forgotten(done), lambda: shown.forgotten(done))
+    for line in done.left:
+        door.say(f"left: {line}")
+    for line in done.unreached:
+        door.say(f"not reached: {line}")
+    if done.left:
+        click.get_current_context().exit(UNWELL)
+
+
+def _texts(memory: Memory, plan: Forgotten) -> dict[str, str]:
+    """How the first of the texts begin, as far as they can be read from here."""
+    from ledgerstone.entrypoints import shown
+
+    first = plan.addresses[:MAX_GET]
+    records = memory.get_many(first) if first else ()
+    return {record.address: shown.brief(record) for record in records if record is not None}
+
+
+COMMANDS: Final = (forget, expire)
