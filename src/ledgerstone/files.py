@@ -6,8 +6,11 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
+from typing import Final
 
 from ledgerstone.errors import UnavailableError, UsageError
+
+MAX_KEPT: Final = 1000
 
 
 @contextmanager
@@ -19,13 +22,13 @@ def whole(target: Path) -> Iterator[Path]:
     draft = beside(target, "draft")
     try:
         # The name is taken first, so that nobody's file is replaced in the end.
-        _make(target)
+        make(target)
     except FileExistsError:
         raise UsageError(f"{target} is there already", hint="name a file that is not there") from None
     except OSError as error:
         raise UnavailableError(f"{target}: {error.strerror}") from error
     try:
-        _make(draft)
+        make(draft)
         yield draft
         settle(draft)
         draft.replace(target)
@@ -54,5 +57,35 @@ def settle(path: Path) -> None:
         os.close(descriptor)
 
 
-def _make(path: Path) -> None:
+def make(path: Path) -> None:
+    """A new empty file, mode 0600; FileExistsError when there is one."""
     os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+
+
+def appear(draft: Path, path: Path) -> None:
+    """Give a finished file its name, unless there is one of that name by now."""
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        raise UnavailableError(f"{path} was made meanwhile", hint="nothing was changed; look at it first") from None
+    except OSError:  # A file system without hard links.
+        draft.rename(path)
+    else:
+        draft.unlink()
+    settle(path.parent)
+
+
+def keep(path: Path, word: str) -> Path:
+    """A second name for a file, ``NAME.word-1`` or the next that is free; without hard links its only one."""
+    for number in range(1, MAX_KEPT + 1):
+        kept = path.with_name(f"{path.name}.{word}-{number}")
+        try:
+            os.link(path, kept)
+        except FileExistsError:
+            continue
+        except OSError:
+            if kept.exists():
+                continue
+            path.rename(kept)
+        return kept
+    raise UnavailableError(f"{path}: {MAX_KEPT} files are kept beside it already", hint="remove some of them")

@@ -111,7 +111,8 @@ class Memory:
         anchors = None if state is None else Anchors(Path(state), str(where))
         if anchors is not None:
             anchors.check_path(where)
-        memory = cls(Ledger(open_store(where, create=create, read_only=read_only), keys, clock, entropy, anchors), caller)
+        store = open_store(where, create=create, read_only=read_only)
+        memory = cls(Ledger(store, keys, clock, entropy, anchors), caller)
         try:
             if create:
                 memory._ledger.begin(caller)

@@ -1,0 +1,395 @@
+"""Backups, restoring, exports and imports: how a whole store leaves its place, and how one is put in a place.
+
+Whatever is to stand at a path is made beside it first, verified there, and exchanged in one step for what was there.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+from ledgerstone import administration, files, forgetting, transcript, verifying
+from ledgerstone.anchors import Anchor, Anchors
+from ledgerstone.core import canonical
+from ledgerstone.core.authority import Caller, Denial, Place
+from ledgerstone.core.entries import GrantEntry
+from ledgerstone.core.merkle import leaf_hash
+from ledgerstone.core.namespaces import unknown
+from ledgerstone.core.signing import Keyring
+from ledgerstone.core.values import Act, Record, Refusal, Report, Scope
+from ledgerstone.errors import (
+    AuthorityError,
+    ConflictError,
+    CorruptionError,
+    FormatError,
+    UnavailableError,
+    UsageError,
+)
+from ledgerstone.identity import Identity
+from ledgerstone.ledger import DeniedError, Ledger
+from ledgerstone.reading import Heads, Reading
+from ledgerstone.store import alone, copy_store, open_store
+from ledgerstone.store.protocol import Reader, Writer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moved:
+    """A store that was written to a file or put in a place: which one, and how far it goes.
+
+    ``namespaces`` and ``commits`` count what it holds; ``new`` what an import added, by namespace. ``replaced`` is
+    where the file that stood there went, ``abandoned`` the heads that were given up, by namespace. ``notices`` say what
+    could not be done beside it.
+    """
+
+    path: Path
+    store: str
+    sequence: int
+    head: bytes
+    namespaces: int
+    commits: int
+    new: Mapping[str, int] | None = None
+    replaced: Path | None = None
+    abandoned: Mapping[str, int] | None = None
+    notices: tuple[str, ...] = ()
+
+
+class Opening(NamedTuple):
+    """What it takes to open a store that is not there yet: see ``Memory.open``."""
+
+    keyring: Keyring
+    caller: Caller
+    state: Path | None
+    clock: Callable[[], int]
+    entropy: Callable[[int], bytes]
+
+    def anchors(self, path: Path) -> Anchors | None:
+        """What this machine remembers of a path."""
+        return None if self.state is None else Anchors(self.state, str(path))
+
+    def ledger(self, path: Path, *, create: bool = False) -> Ledger:
+        """The store at a path."""
+        store = open_store(path, create=create)
+        return Ledger(store, self.keyring, self.clock, self.entropy, self.anchors(path))
+
+
+def backup(ledger: Ledger, caller: Caller, target: Path) -> Moved:
+    """See ``Memory.backup``."""
+    # Whoever may open the store may copy its file; what this adds is that the copy is whole and proven.
+    with ledger.reads(caller):
+        pass
+    with files.whole(target) as draft:
+        ledger.store.copy(draft)
+        copied = open_store(draft, read_only=True)
+        try:
+            with copied.read() as reader:
+                return _moved(target, verified(reader, ledger.keyring, "the copy").heads)
+        finally:
+            copied.close()
+
+
+def export(ledger: Ledger, caller: Caller, namespace: str | None) -> Iterator[bytes]:
+    """See ``Memory.export``."""
+    with ledger.reads(caller) as (reading, identity):
+        _may_leave(reading, identity, namespace)
+        verified(reading.reader, ledger.keyring, "the store")
+        yield from transcript.lines(reading.reader, namespace)
+
+
+def records(ledger: Ledger, caller: Caller, namespace: str | None) -> Iterator[Record]:
+    """See ``Memory.records``."""
+    with ledger.reads(caller) as (reading, identity):
+        _may_leave(reading, identity, namespace)
+        for name in list(reading.reader.chains())[1:]:
+            place = identity.place(name)
+            if place is None or namespace not in {None, name}:
+                continue
+            where = identity.chain(name)
+            reading.counted(where)
+            for known in reading.reader.knowns(where.number, 0, verifying.LAST):
+                if known.current:
+                    yield reading.record(where, place.scope, known.position)
+
+
+def _may_leave(reading: Reading, identity: Identity, namespace: str | None) -> None:
+    """Whoever is bound to a namespace and may read it may take it along; all else takes admin."""
+    if namespace is not None and namespace in {where.namespace for where, _ in identity.visible()[0]}:
+        return
+    _administers(reading, identity)
+    if namespace is not None and (namespace == reading.store.namespace or reading.chain(namespace) is None):
+        raise unknown(namespace)
+
+
+def _administers(reading: Reading, identity: Identity) -> None:
+    place = Place(reading.store.namespace, Scope.STORE, None)
+    allowed = identity.allowed(Act.ADMIN, place)
+    if isinstance(allowed, Refusal):
+        raise DeniedError(Denial(Act.ADMIN, allowed, place, identity.principal))
+
+
+def restore(source: Path, path: Path, opening: Opening, *, accept: bool, discard: bool) -> Moved:
+    """See ``Memory.restore``."""
+    if source.resolve() == path:
+        raise UsageError(f"{source} is the store itself", hint="name a backup of it")
+    with _draft(path, opening) as draft:
+        files.make(draft)
+        copy_store(source.resolve(), draft)
+        return _put(draft, path, opening, accept=accept, discard=discard)
+
+
+def import_lines(given: Iterable[bytes], path: Path, opening: Opening, *, accept: bool) -> Moved:
+    """See ``Memory.import_lines``."""
+    if path.exists():
+        ledger = opening.ledger(path)
+        try:
+            return _merge(given, path, ledger, opening.caller)
+        finally:
+            ledger.close()
+    with _draft(path, opening) as draft:
+        store = open_store(draft, create=True)
+        try:
+            with store.write() as writer:
+                taken = transcript.take(writer, given)
+                _rebuilt(writer, opening.keyring)
+        finally:
+            store.close()
+        return replace(_put(draft, path, opening, accept=accept, discard=False), new=taken.commits)
+
+
+def _merge(given: Iterable[bytes], path: Path, ledger: Ledger, caller: Caller) -> Moved:
+    """Take what is new of an export into the store that is there."""
+    with ledger.reads(caller) as (reading, identity):
+        _administers(reading, identity)
+    gone = frozenset() if ledger.anchors is None else ledger.anchors.erased()
+    notices: list[str] = []
+    with ledger.store.write() as writer:
+        taken = transcript.take(writer, given, gone)
+        if taken.commits:
+            _rebuilt(writer, ledger.keyring)
+            reading = Reading(writer, ledger.keyring, Heads(), ledger.clock())
+            _may_erase(reading, Identity(reading, caller, []), taken.returned)
+    if taken.struck:
+        if ledger.anchors is not None:
+            ledger.anchors.keep_erased(taken.struck)
+        notices += ledger.store.scrub()
+    if taken.commits:
+        ledger.doubt()
+    if taken.returned:
+        _erase_again(ledger, caller)
+    with ledger.reads(caller) as (reading, _):
+        heads = {name: _head(reading.reader, name) for name in reading.reader.chains()}
+    return replace(_moved(path, heads), new=taken.commits, notices=tuple(notices))
+
+
+def _rebuilt(writer: Writer, keyring: Keyring) -> None:
+    """Judge what an import wrote, and derive from it; whatever it raises undoes the import."""
+    try:
+        verifying.rebuild(writer, keyring)
+    except (CorruptionError, UsageError) as error:
+        raise CorruptionError(f"the export does not verify: {error.message}", hint="nothing was imported") from error
+
+
+@contextmanager
+def _draft(path: Path, opening: Opening) -> Iterator[Path]:
+    """Where a store is made that is to stand at a path; of what is not put there nothing remains."""
+    draft = files.beside(path, "new")
+    anchors = opening.anchors(draft)
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        yield draft
+    except OSError as error:
+        raise UnavailableError(f"{path}: {error.strerror or error}") from error
+    finally:
+        for each in (draft, *_logs(draft)):
+            each.unlink(missing_ok=True)
+        if anchors is not None:
+            shutil.rmtree(anchors.folder, ignore_errors=True)
+
+
+def _put(draft: Path, path: Path, opening: Opening, *, accept: bool, discard: bool) -> Moved:
+    """Prove the store in a draft, let it say what it gives up, erase what was erased here, and put it in its place."""
+    ledger, known = opening.ledger(draft), opening.anchors(path)
+    present = _present(path)
+    try:
+        with ledger.store.read() as reader:
+            report = verified(reader, ledger.keyring, "it")
+            store = reader.first_chain() or ""
+            gone = _abandoned(reader, report, present, known)
+        strange = {present.store if present else None, known.store() if known else None} - {None, store}
+        if not accept:
+            _refuse_loss(path, gone, strange)
+        ledger.trust(report.heads)
+        if gone:
+            with ledger.writes(opening.caller) as block:
+                administration.give_up(block, gone)
+        erased = frozenset() if known is None else known.erased()
+        with ledger.reads(opening.caller) as (reading, identity):
+            returned = _returned(reading.reader, erased)
+            _may_erase(reading, identity, returned)
+        if returned:
+            _erase_again(ledger, opening.caller)
+        with ledger.store.read() as reader:
+            heads = {name: _head(reader, name) for name in reader.chains()}
+        if known is not None and ledger.anchors is not None:
+            known.keep_erased(ledger.anchors.erased() - erased)
+    finally:
+        ledger.close()
+    replaced = _exchange(draft, path, present, discard=discard)
+    if known is not None:
+        _remember(opening, path, store, heads)
+    abandoned = {name: anchor.sequence for name, anchor in gone.items()}
+    return replace(_moved(path, heads), replaced=replaced, abandoned=abandoned)
+
+
+def verified(reader: Reader, keyring: Keyring, what: str) -> Report:
+    """A full verification that found nothing; else CorruptionError, and FormatError where there is no store at all."""
+    if reader.first_chain() is None:
+        raise FormatError(f"{what} holds no store")
+    report = verifying.verify(reader, keyring)
+    if not report.ok:
+        first, more = report.findings[0], len(report.findings) - 1
+        raise CorruptionError(
+            f"{what} does not verify: {first.namespace} {first.message}" + (f", and {more} more" if more else ""),
+            hint="nothing was changed",
+        )
+    return report
+
+
+class _Present(NamedTuple):
+    """What stands at a path: which store, and its heads as its rows have them."""
+
+    store: str
+    heads: dict[str, tuple[int, bytes]]
+
+
+def _present(path: Path) -> _Present | None:
+    """What stands at a path; None when nothing does, or nothing that can be read."""
+    if not path.exists():
+        return None
+    try:
+        store = open_store(path, read_only=True)
+    except (CorruptionError, FormatError):
+        return None
+    try:
+        with store.read() as reader:
+            return _rows(reader)
+    except CorruptionError:
+        return None
+    finally:
+        store.close()
+
+
+def _rows(reader: Reader) -> _Present | None:
+    store = reader.first_chain()
+    return None if store is None else _Present(store, {name: _head(reader, name) for name in reader.chains()})
+
+
+def _head(reader: Reader, namespace: str) -> tuple[int, bytes]:
+    row = reader.chain(namespace)
+    if row is None:  # pragma: no cover - it was just listed
+        raise CorruptionError(f"{namespace}: the chain is missing")
+    return row.sequence, row.commit
+
+
+def _abandoned(reader: Reader, report: Report, present: _Present | None, known: Anchors | None) -> dict[str, Anchor]:
+    """The heads that stand at a path, or were seen there, and that a store to be put there does not contain."""
+    store = reader.first_chain()
+    gone: dict[str, Anchor] = {}
+    if known is not None and known.store() in {None, store}:
+        gone |= verifying.abandoned(reader, report.heads, known, known.tick())
+    if present is not None and present.store == store:
+        for name, (sequence, commit) in present.heads.items():
+            row = reader.chain(name)
+            data = None if row is None or row.sequence < sequence else reader.header(row.number, sequence)
+            if (data is None or leaf_hash(data) != commit) and (name not in gone or gone[name].sequence < sequence):
+                gone[name] = Anchor(sequence, commit, 0)
+    return gone
+
+
+def _refuse_loss(path: Path, gone: Mapping[str, Anchor], strange: Iterable[str | None]) -> None:
+    """Refuse to give up heads, or another store, without being told so."""
+    hint = "to give it up, add --accept; what is given up stays on record, and the file is kept beside the new one"
+    for other in strange:
+        raise ConflictError(f"{path} is the place of another store, {other}", hint=hint)
+    for name, anchor in sorted(gone.items()):
+        more = f", nor heads of {len(gone) - 1} more namespaces" if len(gone) > 1 else ""
+        raise ConflictError(
+            f"it does not contain commit {anchor.sequence} of {name}, which is here or was seen here{more}", hint=hint
+        )
+
+
+def _returned(reader: Reader, erased: Container[bytes]) -> dict[str, int]:
+    """How many texts a store would bring back that were erased on this machine, by namespace."""
+    found: dict[str, int] = {}
+    for name in list(reader.chains()) if erased else ():
+        row = reader.chain(name)
+        contents = () if row is None else reader.contents(row.number, 0, verifying.LAST)
+        if count := sum(canonical.commitment(salt, data) in erased for _, salt, data in contents):
+            found[name] = count
+    return found
+
+
+def _may_erase(reading: Reading, identity: Identity, returned: Mapping[str, int]) -> None:
+    """Refuse a store that would bring back what was erased here, unless this caller can erase it again."""
+    for name, count in returned.items():
+        place = identity.place(name)
+        allowed = place is not None and isinstance(identity.allowed(Act.FORGET, place), GrantEntry)
+        if not (allowed and reading.signs):
+            raise AuthorityError(
+                f"{name}: {count} texts in it were erased on this machine, and cannot be erased again by this caller",
+                hint="do it at a terminal, with the signing key and the grant to forget there",
+            )
+
+
+def _erase_again(ledger: Ledger, caller: Caller) -> None:
+    for finding in forgetting.again(ledger, caller):
+        raise CorruptionError(f"{finding.namespace}: {finding.message}")
+
+
+def _exchange(draft: Path, path: Path, present: _Present | None, *, discard: bool) -> Path | None:
+    """Put a file in its place in one step, while nobody has open what stands there; where that went."""
+    files.settle(draft)
+    if not path.exists():
+        for log in _logs(path):
+            # Of a file that is gone; SQLite would take it for the new one's.
+            log.unlink(missing_ok=True)
+        files.appear(draft, path)
+        return None
+    with alone(path) as reader:
+        if reader is not None and present is not None and _rows(reader) != present:
+            raise UnavailableError(f"another process wrote to {path} meanwhile", hint="nothing was changed; try again")
+        replaced = None if discard else files.keep(path, "replaced")
+        for log in _logs(path):
+            # What a damaged file did not take in goes with it.
+            if reader is None and replaced is not None and log.exists():
+                log.rename(replaced.with_name(replaced.name + log.name.removeprefix(path.name)))
+            log.unlink(missing_ok=True)
+        draft.replace(path)
+    files.settle(path.parent)
+    return replaced
+
+
+def _logs(path: Path) -> tuple[Path, ...]:
+    return tuple(path.with_name(path.name + suffix) for suffix in ("-wal", "-shm", "-journal"))
+
+
+def _remember(opening: Opening, path: Path, store: str, heads: Mapping[str, tuple[int, bytes]]) -> None:
+    """Let this machine expect what was put in the place, and no longer what was there."""
+    ledger = opening.ledger(path)
+    try:
+        ledger.bind(store)
+        warning = ledger.trust(heads, back=True)
+    finally:
+        ledger.close()
+    if warning is not None:
+        raise UnavailableError(warning, hint="see to the state directory, then run: ledgerstone verify --accept")
+
+
+def _moved(path: Path, heads: Mapping[str, tuple[int, bytes]]) -> Moved:
+    store = next(iter(heads))
+    sequence, head = heads[store]
+    commits = sum(newest + 1 for newest, _ in heads.values())
+    return Moved(path=path, store=store, sequence=sequence, head=head, namespaces=len(heads) - 1, commits=commits)
