@@ -152,6 +152,14 @@ class Anchors:
 
         return self._readable(read, frozenset())
 
+    def drop(self) -> None:
+        """Remember nothing of this path any more."""
+        self.close()
+        for each in sorted(self.folder.rglob("*"), reverse=True):
+            each.rmdir() if each.is_dir() else each.unlink()
+        with suppress(FileNotFoundError):
+            self.folder.rmdir()
+
     def close(self) -> None:
         """Give the descriptors back."""
         with self._alone():

@@ -5,7 +5,6 @@ Whatever is to stand at a path is made beside it first, verified there, and exch
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -206,7 +205,7 @@ def _draft(path: Path, opening: Opening) -> Iterator[Path]:
         for each in (draft, *_logs(draft)):
             each.unlink(missing_ok=True)
         if anchors is not None:
-            shutil.rmtree(anchors.folder, ignore_errors=True)
+            anchors.drop()
 
 
 def _put(draft: Path, path: Path, opening: Opening, *, accept: bool, discard: bool) -> Moved:
