@@ -29,7 +29,7 @@ class Of(enum.Enum):
 
 
 class Read(enum.Enum):
-    """What reads make of an edit.
+    """What reads make of an edit where nothing is remembered of the store; where something is, none gets that far.
 
     One refuses; or all answer as before; or recall chooses other genuine records; or no read can tell, and
     something is not found or not listed until somebody verifies.
@@ -138,6 +138,8 @@ def records() -> Iterator[Edit]:
     end = "(:{0}_chain << 40 | (SELECT count(*) FROM entry WHERE row >> 40 = :{0}_chain))"
     yield _history("an entry's kind", _replaced("entry", ":rare_1", '"note"', '"fact"'))
     yield _history("an entry's origin", _replaced("entry", ":rare_1", '"origin":"user"', '"origin":"tool"'))
+    yield _history("an entry's status", _replaced("entry", ":task_1", '"status":"open"', '"status":"done"'))
+    yield _history("an entry's trust", _replaced("entry", ":hearsay_1", "external_untrusted", "system_verified   "))
     yield _history("an entry that is no JSON", "UPDATE entry SET body = x'7b' WHERE row = :rare_1")
     yield _history("an entry gone", "DELETE FROM entry WHERE row = :rare_1")
     yield _history("two entries swapped", _swapped("entry", ":rare_1", ":other_1"))
@@ -237,11 +239,12 @@ def columns() -> Iterator[Edit]:
         ("memory", "'mem_0000000000000000'"),
         ("digest", "zeroblob(32)"),
         ("prefix", "prefix + 1"),
-        ("trust", "0"),
-        ("expires", "1"),
     ):
         script = f"UPDATE record SET {column} = {value} WHERE row = :color_2"
         yield _unseen(f"the column {column} = {value}", script)
+    for column, value in (("trust", "0"), ("expires", "1")):
+        script = f"UPDATE record SET {column} = {value} WHERE row = :color_2"
+        yield _edit(f"the column {column} = {value}", script, Of.DERIVED, Read.CHOICE)
     for table, column, value in (
         ("record", "sequence", "'one'"),
         ("record", "ending", "NULL"),
@@ -259,6 +262,8 @@ def columns() -> Iterator[Edit]:
     yield _derived("what stands has ended", down)
     yield _derived("standing flipped both ways", f"{up}; {down}")
     yield _derived("a task forgotten", update.format("status = 'active'", ":task_1"))
+    forgotten, taken = update.format("status = 'active'", ":task_1"), update.format("status = 'open'", ":rare_1")
+    yield _derived("a task forgotten for a note", f"{forgotten}; {taken}")
     yield _derived("a record of low trust trusted", update.format("trust = 6", ":hearsay_1"))
     yield _unseen("a lone record under another id", update.format("memory = 'mem_0000000000000000'", ":rare_1"))
     given = update.format(f"(memory, version) = ({mistaken})", ":color_2")
@@ -278,11 +283,12 @@ def lists() -> Iterator[Edit]:
         one = f"(noun, value, position) = (SELECT noun, value, position FROM catalog WHERE {newest})"
         twice = "number, noun, value || 'x', position, sequence, ended_by, ending"
         yield _unseen(f"the newest {noun} under another value", f"UPDATE catalog SET value = value || 'x' WHERE {one}")
-        yield _unseen(f"the newest {noun} gone", f"DELETE FROM catalog WHERE {one}")
-        yield _unseen(f"the newest {noun} forged", f"INSERT INTO catalog SELECT {twice} FROM catalog WHERE {one}")
+        gone = _derived if noun in {"alias", "namespace"} else _unseen
+        yield gone(f"the newest {noun} gone", f"DELETE FROM catalog WHERE {one}")
+        yield _derived(f"the newest {noun} forged", f"INSERT INTO catalog SELECT {twice} FROM catalog WHERE {one}")
         yield _derived(f"the newest {noun} revoked", f"UPDATE catalog SET ended_by = 1, ending = 8 WHERE {one}")
     yield _derived("a grant of another commit", "UPDATE catalog SET sequence = sequence + 1 WHERE noun = 'grant'")
-    yield _unseen("a revocation gone", "DELETE FROM catalog WHERE noun = 'revoke'")
+    yield _derived("a revocation gone", "DELETE FROM catalog WHERE noun = 'revoke'")
     for noun in ("grant", "alias"):
         again = f"UPDATE catalog SET ended_by = 0, ending = 0 WHERE noun = '{noun}' AND ending = 8"
         yield _derived(f"a revoked {noun} stands again", again)
@@ -307,6 +313,7 @@ def lists() -> Iterator[Edit]:
 def words() -> Iterator[Edit]:
     """The word index, which decides what recall looks at and never what it says."""
     common = "(SELECT word FROM frequency WHERE number = :user_chain ORDER BY holding DESC, word LIMIT 1)"
+    gone = "DELETE FROM postings WHERE rowid = :rare_1"
     yield _derived("the words of a record gone", "DELETE FROM words WHERE row = :last_1")
     yield _derived("the words of nothing", "INSERT INTO words VALUES(:user_chain << 40, 1, ' x ')")
     for name, script in (
@@ -320,8 +327,9 @@ def words() -> Iterator[Edit]:
         ("how many documents it holds", "UPDATE corpus SET documents = documents + 1"),
         ("how long they are", "UPDATE corpus SET length = length + 1"),
         ("its totals gone", "DELETE FROM corpus"),
-        ("a posting gone", "DELETE FROM postings WHERE rowid = :rare_1"),
+        ("a posting gone", gone),
         ("a posting forged", "INSERT INTO postings(rowid, words) VALUES(:last_1, ' zanzibar ')"),
+        ("a posting replaced by junk", f"{gone}; INSERT INTO postings(rowid, words) VALUES(:rare_1, ' junk junk ')"),
         ("two postings swapped", _repost),
     ):
         yield _edit(name, script, Of.DERIVED, Read.CHOICE, large=True)
@@ -436,3 +444,29 @@ def _repost(connection: apsw.Connection, rows: Rows) -> None:
 
 
 EDITS: Final = (*contents(), *records(), *headers(), *heads(), *columns(), *lists(), *words())
+
+# What a store must withstand at rest, and the edits that try it; whole files are exchanged in the tests of anchors,
+# and schemas in those of the gates.
+WITHSTOOD: Final = {
+    "content altered": ("a text", "a text that was superseded", "a reason", "a key"),
+    "the last two records removed": ("the last two records gone",),
+    "a record in the middle removed": ("a record in the middle gone",),
+    "two records swapped": ("two records swapped", "two texts swapped", "two entries swapped"),
+    "a forged record inserted": ("a record forged at the end", "a time, every later commit hashed anew"),
+    "a record replayed into another namespace": (
+        "a record replayed in another namespace",
+        "a record over one of another namespace",
+    ),
+    "an older version replayed over a newer": ("an older version over the newer",),
+    "principal altered": ("a principal, hashed anew", "the owner's name"),
+    "trust altered": ("an entry's trust", "the column trust = 0", "a record of low trust trusted"),
+    "origin altered": ("an entry's origin",),
+    "time altered": ("a time", "a time, hashed anew"),
+    "kind altered": ("an entry's kind", "the column kind = 'fact'"),
+    "status altered": ("an entry's status", "the column status = 'open'", "a task forgotten for a note"),
+    "standing flipped": ("what ended stands again", "what stands has ended", "standing flipped both ways"),
+    "a word row deleted": ("the words of a record gone", "a posting gone"),
+    "a word row replaced by junk": ("the words of a record", "a posting replaced by junk"),
+    "a grant forged": ("the newest grant forged", "a grant's act", "a revoked grant stands again"),
+    "an alias forged": ("the newest alias forged", "a path", "a revoked alias stands again"),
+}

@@ -1,4 +1,4 @@
-"""Edits of a store at rest by a plain SQL client: refused by the read that meets them, and named by verify."""
+"""Edits of a store at rest by a plain SQL client: refused at opening, or by the read that meets them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ledgerstone import CorruptionError
-from tests.store.tampering import EDITS, Edit, Of, Read
+from tests.store.tampering import EDITS, WITHSTOOD, Edit, Of, Read
 from tests.stores import (
     READ_ONLY,
     Answer,
@@ -28,6 +28,17 @@ def homes(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, Home]:
     """A small home and, under True, one whose user chain is longer than 256 commits."""
     folder = tmp_path_factory.mktemp("homes")
     return {large: furnish(folder / f"{large}.db", fillers=255 if large else 2) for large in (False, True)}
+
+
+@pytest.fixture(scope="module")
+def kept(homes: dict[bool, Home], tmp_path_factory: pytest.TempPathFactory) -> dict[bool, tuple[Home, Path]]:
+    """The homes as a machine has them that remembers how they were closed, and where it remembers it."""
+    found = {}
+    for large, home in homes.items():
+        folder = tmp_path_factory.mktemp("kept")
+        found[large] = home.copy(folder), folder / "state"
+        open_memory(found[large][0].path, state=folder / "state", create=False).close()
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -58,17 +69,66 @@ def damaged(edit: Edit, homes: dict[bool, Home], tmp_path: Path) -> Home:
     """A home after the edit, which changed something in it."""
     home = homes[edit.large].copy(tmp_path)
     before = dump(home.path)
-    connection = plain_client(home.path)
-    edit.apply(connection, home.rows())
-    connection.close()
+    edit_at_rest(home, edit)
     assert dump(home.path) != before
     return home
+
+
+def test_an_edit_of_what_is_remembered_is_refused_at_opening(edit: Edit, kept: dict[bool, tuple[Home, Path]]) -> None:
+    """Whatever was edited after a clean close, nothing is read; with the file as it was the store opens."""
+    home, state = kept[edit.large]
+    before = home.path.read_bytes()
+    try:
+        edit_at_rest(home, edit)
+
+        with pytest.raises(CorruptionError) as refusal:
+            open_memory(home.path, state=state, create=False)
+    finally:
+        home.path.write_bytes(before)
+
+    assert refusal.value.hint
+    open_memory(home.path, state=state, create=False).close()
+
+
+def edit_at_rest(home: Home, edit: Edit) -> None:
+    """Make an edit as somebody else's SQL client."""
+    connection = plain_client(home.path)
+    try:
+        edit.apply(connection, home.rows())
+    finally:
+        connection.close()
+
+
+def test_the_table_tries_all_that_a_store_must_withstand() -> None:
+    """Each way to tamper that is named stands in the table, in every form that is named."""
+    tried = {edit.name for edit in EDITS}
+
+    assert {name for names in WITHSTOOD.values() for name in names} - tried == set()
+
+
+def test_no_note_passes_for_a_task(homes: dict[bool, Home], tmp_path: Path) -> None:
+    """Their status columns exchanged, the list of tasks and recall refuse; exchanged back, both give the task."""
+    home = homes[False].copy(tmp_path)
+    before = home.path.read_bytes()
+    edit_at_rest(home, next(edit for edit in EDITS if edit.name == "a task forgotten for a note"))
+
+    with open_memory(home.path, create=False, now=later) as memory:
+        for asked_for in (lambda: memory.list_records("tasks"), memory.recall):
+            with pytest.raises(CorruptionError, match="is not the open task its row says"):
+                asked_for()
+
+    home.path.write_bytes(before)
+    with open_memory(home.path, create=False, now=later) as memory:
+        listed = [record.memory for record in memory.list_records("tasks").items]
+        recalled = [item.record.memory for item in memory.recall().items]
+    assert home.memories["task"] in listed
+    assert home.memories["task"] in recalled
 
 
 def test_an_edit_is_refused_named_and_mended_only_where_it_can_be(
     edit: Edit, damaged: Home, homes: dict[bool, Home], genuine: dict[bool, dict[str, Answer]]
 ) -> None:
-    """No answer is false, verify names the edit, and rebuild mends what is derived and nothing else."""
+    """Where nothing is remembered: no answer is false, verify names the edit, and rebuild mends what is derived."""
     before = dump(damaged.path)
     expected = genuine[edit.large]
 
