@@ -10,16 +10,17 @@ import os
 import stat
 import unicodedata
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
-from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
 from ledgerstone.core.signing import Keyring, SigningKey, key_id
 from ledgerstone.errors import FormatError, StoreError, UnavailableError, UsageError
 from ledgerstone.files import whole
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
 FORMAT: Final = 1
 MAX_KEY_FILE_BYTES: Final = 4096
@@ -100,8 +101,7 @@ def seal(key: SigningKey, passphrase: str) -> bytes:
         "cipher": "chacha20-poly1305",
         "nonce": nonce.hex(),
     }
-    cipher = ChaCha20Poly1305(_stretched(passphrase, salt, COST))
-    sealed = cipher.encrypt(nonce, key.seed + key.secret, _beside(open_part))
+    sealed = _cipher(passphrase, salt, COST).encrypt(nonce, key.seed + key.secret, _beside(open_part))
     return orjson.dumps({**open_part, "sealed": sealed.hex()}, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
 
@@ -120,16 +120,20 @@ def unseal(data: bytes, passphrase: str, *, name: str = "the file") -> SigningKe
     if known != (FORMAT, _SEALED, "scrypt", "chacha20-poly1305", 12) or not fits or cost["n"].bit_count() != 1:
         raise refusal
     try:
-        raw = ChaCha20Poly1305(_stretched(passphrase, salt, cost)).decrypt(nonce, sealed, _beside(value))
+        raw = _cipher(passphrase, salt, cost).decrypt(nonce, sealed, _beside(value))
     except (InvalidTag, ValueError):
         raise UsageError(f"{name}: not its passphrase, or the file was altered") from None
     return SigningKey(seed=raw[:32], secret=raw[32:])
 
 
-def _stretched(passphrase: str, salt: bytes, cost: dict[str, int]) -> bytes:
+def _cipher(passphrase: str, salt: bytes, cost: dict[str, int]) -> ChaCha20Poly1305:
+    # Loaded here, since every start reads a key file, and next to none a sealed one.
+    from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305  # noqa: PLC0415
+    from cryptography.hazmat.primitives.kdf.scrypt import Scrypt  # noqa: PLC0415
+
     # Composed first, since keyboards differ in how they spell the same letter.
     written = unicodedata.normalize("NFC", passphrase).encode()
-    return Scrypt(salt=salt, length=32, n=cost["n"], r=cost["r"], p=cost["p"]).derive(written)
+    return ChaCha20Poly1305(Scrypt(salt=salt, length=32, n=cost["n"], r=cost["r"], p=cost["p"]).derive(written))
 
 
 def _beside(value: dict[str, Any]) -> bytes:

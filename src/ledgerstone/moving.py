@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -35,8 +34,7 @@ from ledgerstone.store import alone, copy_store, open_store
 from ledgerstone.store.protocol import Reader, Writer
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Moved:
+class Moved(NamedTuple):
     """A store that was written to a file or put in a place: which one, and how far it goes.
 
     ``namespaces`` and ``commits`` count what it holds; ``new`` what an import added, by namespace. ``replaced`` is
@@ -155,7 +153,7 @@ def import_lines(given: Iterable[bytes], path: Path, opening: Opening, *, accept
                 _rebuilt(writer, opening.keyring)
         finally:
             store.close()
-        return replace(_put(draft, path, opening, accept=accept, discard=False), new=taken.commits)
+        return _put(draft, path, opening, accept=accept, discard=False)._replace(new=taken.commits)
 
 
 def _merge(given: Iterable[bytes], path: Path, ledger: Ledger, caller: Caller) -> Moved:
@@ -180,7 +178,7 @@ def _merge(given: Iterable[bytes], path: Path, ledger: Ledger, caller: Caller) -
         _erase_again(ledger, caller)
     with ledger.reads(caller) as (reading, _):
         heads = {name: _head(reading.reader, name) for name in reading.reader.chains()}
-    return replace(_moved(path, heads), new=taken.commits, notices=tuple(notices))
+    return _moved(path, heads)._replace(new=taken.commits, notices=tuple(notices))
 
 
 def _rebuilt(writer: Writer, keyring: Keyring) -> None:
@@ -240,7 +238,7 @@ def _put(draft: Path, path: Path, opening: Opening, *, accept: bool, discard: bo
     if known is not None:
         _remember(opening, path, store, heads)
     abandoned = {name: anchor.sequence for name, anchor in gone.items()}
-    return replace(_moved(path, heads), replaced=replaced, abandoned=abandoned)
+    return _moved(path, heads)._replace(replaced=replaced, abandoned=abandoned)
 
 
 def verified(reader: Reader, keyring: Keyring, what: str) -> Report:
