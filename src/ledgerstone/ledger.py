@@ -94,7 +94,8 @@ class Ledger:
         with self._noting(caller) as denials:
             with self.store.write() as writer:
                 since = self.tick()
-                self._fence(writer, self.store.mark(), since)
+                # Under the lock nobody else can change how the files look: it is asked only when it matters.
+                self._fence(writer, self.store.mark, since)
                 reading = Reading(writer, self.keyring, self.heads, self.clock(), self._anchored(since))
                 block = Block(self, writer, reading, Identity(reading, caller, denials))
                 yield block
@@ -142,14 +143,15 @@ class Ledger:
         since = self.tick()
         mark = self.store.mark()
         with self.store.read() as reader:
-            self._fence(reader, mark, since)
+            self._fence(reader, lambda: mark, since)
             yield Reading(reader, self.keyring, self.heads, self.clock(), self._anchored(since))
 
-    def _fence(self, reader: Reader, mark: bytes | None, since: int) -> None:
+    def _fence(self, reader: Reader, look: Callable[[], bytes | None], since: int) -> None:
         """Let nobody's edit pass: files that changed otherwise than by our own writes are verified in full first."""
         edits = reader.edits()
         if self.anchors is None or edits == self._edits:
             return
+        mark = look()
         seen = mark if self._opened else self.store.found
         if not self._ours(seen):
             self.heads.fenced = False

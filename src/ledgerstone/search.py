@@ -13,7 +13,7 @@ from ledgerstone.store.protocol import Candidate, Reader
 
 # How many postings one search may read from the index, and how many of the best by words alone are scored in full.
 POSTING_BUDGET: Final = 20_000
-SCORED: Final = 300
+SCORED: Final = 192
 LAST: Final = (1 << 40) - 1
 
 
@@ -80,16 +80,30 @@ def search(reader: Reader, number: int, query: str, sieve: Sieve, *, limit: int)
         weight = sum(weights.get(word, 0) for word in held)
         if weight:
             gathered[position] = weight
-    best = [position for _, position in heapq.nlargest(SCORED, zip(gathered.values(), gathered, strict=True))]
     scored = ranking.scorer(weights, ranking.Corpus(documents, length))
-    hits = [
-        (scored(candidate.words, candidate.length), candidate.position)
-        for candidate in reader.candidates(number, best)
-        if sieve.admits(candidate)
-    ]
+    best = _best(reader, number, gathered, sieve)
+    hits = [(scored(row.words, row.length), row.position) for row in reader.words_of(number, best)]
     hits.sort(reverse=True)
     notices = (f"{skipped} of {len(kept)} query words are too common here to find candidates by",) if skipped else ()
     return Found(list(starmap(Hit, hits[:limit])), notices)
+
+
+def _best(reader: Reader, number: int, gathered: dict[int, int], sieve: Sieve) -> list[int]:
+    """The first ``SCORED`` positions by weight, newer ones first among equals, that may be recalled."""
+    pairs = list(zip(gathered.values(), gathered, strict=True))
+    ranked = heapq.nlargest(SCORED, pairs)
+    found: list[int] = []
+    seen = 0
+    while ranked:
+        asked = [position for _, position in ranked]
+        found += [row.position for row in reader.candidates(number, asked) if sieve.admits(row)]
+        seen += len(ranked)
+        if len(found) >= SCORED or seen >= len(pairs):
+            break
+        # What has ended or may not be recalled takes nobody's place.
+        pairs.sort(reverse=True)
+        ranked = pairs[seen : seen + SCORED]
+    return found[:SCORED]
 
 
 def _gather(

@@ -492,14 +492,25 @@ def _decode(cls: type[T], data: bytes, what: str) -> T:
 
 
 def read_stamp(header: bytes) -> tuple[Stamp, bytes]:
-    """The stamp in a header's bytes, and its digest, without reading the rest."""
-    value = canonical.decode(header, shaped=True)
-    stamp = value.get("stamp") if type(value) is dict else None
+    """The stamp in a header's bytes, and its digest, without reading the rest.
+
+    Its bytes are cut out as they stand between their neighbours; whether they are the commit's stamp is for the leaf
+    to say, which binds their digest.
+    """
+    start = header.find(_BEFORE_STAMP)
+    if start < 0:
+        raise CorruptionError("stamp: the header has none")
+    data = header[start + len(_BEFORE_STAMP) : header.find(_AFTER_STAMP, start)]
     try:
-        read: Stamp = fields.read_object(Stamp, stamp)
+        read = fields.read_object(Stamp, canonical.decode(data, shaped=True))
     except ValueError as error:
         raise fields.corrupt("stamp", error) from None
-    return read, canonical.digest(b"stamp", canonical.encode(stamp, shaped=True))
+    return read, canonical.digest(b"stamp", data)
+
+
+# Fields stand in the order of their names, and nothing in a stamp can be taken for the next one.
+_BEFORE_STAMP: Final = b'"stamp":'
+_AFTER_STAMP: Final = b',"state":'
 
 
 def stamp_digest(stamp: Stamp) -> bytes:

@@ -12,6 +12,7 @@ from ledgerstone.core import canonical
 
 COMMIT: Final = b"ledgerstone/commit/1\x00"
 RECEIPT: Final = b"ledgerstone/receipt/1\x00"
+MAX_SECRETS: Final = 512
 CHECKPOINT: Final = b"ledgerstone/checkpoint/1\x00"
 
 
@@ -37,11 +38,12 @@ class Keyring:
     ``pins`` are public keys (32 bytes each) that may be checked but not signed with.
     """
 
-    __slots__ = ("_private", "_public", "_secret", "public", "signer")
+    __slots__ = ("_private", "_public", "_secret", "_secrets", "public", "signer")
 
     def __init__(self, signing: SigningKey | None = None, pins: tuple[bytes, ...] = ()) -> None:
         self._private = Ed25519PrivateKey.from_private_bytes(signing.seed) if signing else None
         self._secret = signing.secret if signing else None
+        self._secrets: dict[str, bytes] = {}
         publics = list(pins)
         if self._private is not None:
             publics.insert(0, self._private.public_key().public_bytes_raw())
@@ -70,4 +72,8 @@ class Keyring:
         """A namespace's own secret for keyed hashes; None without a signing key."""
         if self._secret is None:
             return None
-        return canonical.keyed(self._secret, b"namespace-secret", namespace.encode())
+        if namespace not in self._secrets:
+            if len(self._secrets) >= MAX_SECRETS:
+                self._secrets.clear()
+            self._secrets[namespace] = canonical.keyed(self._secret, b"namespace-secret", namespace.encode())
+        return self._secrets[namespace]
