@@ -56,8 +56,8 @@ from ledgerstone.core.values import (
 )
 from ledgerstone.errors import ConflictError, NotFoundError, RuleError
 
-# What one open task costs of a context beside its text: address, longest key, fields and punctuation, rounded up.
-TASK_OVERHEAD_BYTES: Final = 320
+# What one open task costs of a context beside the bytes of its content: address, words, times, punctuation, rounded up.
+TASK_OVERHEAD_BYTES: Final = 224
 # What rules 1 lets open tasks take together: what a default recall has for them. Frozen with the rules.
 MAX_OPEN_TASKS: Final = 16
 MAX_OPEN_TASK_BYTES: Final = 7168
