@@ -405,13 +405,14 @@ class Idempotency:
     content: bytes = field(HASH)
 
 
+_DRAFTS: Final = integer(1, MAX_DRAFTS).read
+_TEXT_BYTES: Final = integer(1, MAX_TEXT_BYTES).read
+
+
 def _read_limits(value: Any) -> Limits:
-    if type(value) is not dict or set(value) != {"drafts", "text_bytes"}:
+    if type(value) is not dict or value.keys() != {"drafts", "text_bytes"}:
         raise ValueError("not the limits")
-    return Limits(
-        drafts=integer(1, MAX_DRAFTS).read(value["drafts"]),
-        text_bytes=integer(1, MAX_TEXT_BYTES).read(value["text_bytes"]),
-    )
+    return Limits(drafts=_DRAFTS(value["drafts"]), text_bytes=_TEXT_BYTES(value["text_bytes"]))
 
 
 LIMITS: Final = fields.Shape(_read_limits, lambda limits: {"drafts": limits.drafts, "text_bytes": limits.text_bytes})
