@@ -99,12 +99,15 @@ def _tell_host(door: Door, program: str, *, show: bool, remove: bool) -> None:
 
 @click.command
 @verb
-@click.option("--accept", is_flag=True, help="Take a sound store as it is, though it is not the one seen here last.")
-def verify(door: Door, *, accept: bool) -> None:
+@click.option("--accept", is_flag=True, help="Take a sound store as it is, though it lacks what was seen here.")
+@YES
+def verify(door: Door, *, accept: bool, yes: bool) -> None:
     """Replay all history and report every fault.
 
     It is judged by the rules that admitted it. Exits 4 when there is a fault.
     """
+    if accept:
+        door.confirm("Take this store as it is, and give up what was seen here and is not in it?", yes=yes)
     with door.memory(check=False) as memory:
         report = memory.verify(accept=accept)
     _report(door, report)
@@ -334,6 +337,8 @@ def doctor(door: Door) -> None:
         answer["settings"] = _settings(settings)
         answer["files"] = [_file("store", settings.store), _file("key", settings.key_file)]
         try:
+            # Before it is opened: opening a store that is in order makes its files known.
+            answer["remembered"] = _remembered(settings)
             with door.memory() as memory:
                 answer["store"], answer["bound"] = memory.status(), memory.bound()
                 project, answer["found_by"] = _project(memory, answer["bound"])
@@ -360,6 +365,10 @@ def _diagnosis(answer: Mapping[str, Any]) -> str:
                 (f"{each['name']} file", each["path"], each.get("mode", "missing")) for each in answer["files"]
             )
         )
+    if "remembered" in answer:
+        known = answer["remembered"]
+        rows = [("remembered store", known["store"] or "none"), ("remembered in", known["folder"], known["files"])]
+        parts.append(shown.columns(rows))
     if "store" in answer:
         rows = [(name, _word(value)) for name, value in answer["store"].items()]
         rows += [(f"bound {name}", shown.one_line(_word(value))) for name, value in answer["bound"].items()]
@@ -411,6 +420,19 @@ def _file(name: str, path: Path) -> dict[str, str]:
     except OSError:
         return {"name": name, "path": str(path)}
     return {"name": name, "path": str(path), "mode": mode}
+
+
+def _remembered(settings: host.Settings) -> dict[str, str | None]:
+    """What this machine remembers of the store outside it: which one, where, and whether the files still look so."""
+    from ledgerstone.store.sqlite import mark
+
+    anchors = host.anchors(settings)
+    found = "not known"
+    if anchors.recorded():
+        found = "as last written" if anchors.unchanged(mark(settings.store.resolve())) else "not as last written"
+    known = anchors.store()
+    anchors.close()
+    return {"folder": str(anchors.folder), "store": known, "files": found}
 
 
 def _project(memory: Memory, bound: Mapping[str, Any]) -> tuple[str | None, str]:

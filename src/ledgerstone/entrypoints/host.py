@@ -21,6 +21,7 @@ from ledgerstone.core.values import LIBRARY_LIMITS, Act, Budget, Limits, Origin
 from ledgerstone.errors import NamespaceError, StoreError, UnavailableError, UsageError
 
 if TYPE_CHECKING:
+    from ledgerstone.anchors import Anchors
     from ledgerstone.core.authority import Caller
     from ledgerstone.core.namespaces import ProjectHints
     from ledgerstone.memory import Memory
@@ -209,6 +210,8 @@ def open_memory(settings: Settings, caller: Caller, *, create: bool = False, che
     Without ``check`` a store that is refused can be verified and rebuilt.
     """
     there = _exists(settings.store)
+    if not there:
+        anchors(settings).check_path(settings.store)
     if not there and not create:
         raise UnavailableError(f"no store at {settings.store}", hint="run: ledgerstone init")
     if there and not _exists(settings.key_file):
@@ -227,6 +230,13 @@ def open_memory(settings: Settings, caller: Caller, *, create: bool = False, che
     except OSError as error:
         raise UnavailableError(f"{error.filename}: {error.strerror}") from error
     return Memory.open(settings.store, keys=keys, caller=caller, create=create, state=settings.state, check=check)
+
+
+def anchors(settings: Settings) -> Anchors:
+    """What this machine remembers of the store outside it."""
+    from ledgerstone.anchors import Anchors
+
+    return Anchors(settings.state, str(settings.store.resolve()))
 
 
 def _directories(environ: Mapping[str, str]) -> tuple[Path, Path, Path, str]:

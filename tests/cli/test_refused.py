@@ -1,0 +1,113 @@
+"""A store that is not the one this machine remembers: what each command says of it, and how it is taken back."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Desk
+
+
+@pytest.fixture
+def store(bound: Desk) -> Path:
+    """The file of a store with something in it."""
+    bound.ask("remember", "the first thing")
+    return bound.home / "ledgerstone" / "data" / "ledgerstone.db"
+
+
+@pytest.fixture
+def newer(bound: Desk, store: Path) -> bytes:
+    """The store after one more write, in whose place its older copy was put back."""
+    older = store.read_bytes()
+    bound.ask("remember", "one more")
+    after = store.read_bytes()
+    store.write_bytes(older)
+    return after
+
+
+def test_a_rolled_back_store_exits_4_and_says_what_to_run(bound: Desk, store: Path, newer: bytes) -> None:
+    """Reads, writes and init are refused with a hint, verify names what is gone; the newer file serves again."""
+    refused = [bound.refuse(*verb) for verb in (["recall"], ["remember", "x"], ["list"], ["init"])]
+    checked = bound.invoke("verify", "--json")
+
+    assert {code for code, _ in refused} == {4}
+    assert all(error["code"] == "corruption" for _, error in refused)
+    assert all("ledgerstone verify --accept" in error["hint"] for _, error in refused)
+    assert checked.exit_code == 4
+    assert [finding["code"] for finding in json.loads(checked.stdout)["findings"]] == ["anchor"]
+    store.write_bytes(newer)
+    assert len(bound.ask("recall")["items"]) == 2
+
+
+@pytest.mark.usefixtures("newer")
+def test_only_the_user_takes_an_older_store_back(bound: Desk) -> None:
+    """A program may not; at a terminal it is asked first, done after a yes, and stands in the audit trail."""
+    code, error = bound.refuse("verify", "--accept", "--yes")
+    kept = bound.sit("verify", "--accept", types="n\n")
+    assert (code, error["code"], kept.code) == (3, "authority", 130)
+    assert bound.refuse("recall")[0] == 4
+
+    taken = bound.sit("verify", "--accept", types="y\n")
+
+    assert taken.code == 0
+    assert b"no fault" in taken.out
+    assert [item["text"] for item in bound.ask("recall")["items"]] == ["the first thing"]
+    assert b"restore" in bound.sit("audit").out
+
+
+def test_a_store_that_is_gone_is_not_made_anew(bound: Desk, store: Path) -> None:
+    """Reading and init alike say with exit 5 that it is gone; put back, it serves."""
+    aside = store.rename(store.with_name("aside.db"))
+
+    refused = [bound.refuse(verb) for verb in ("recall", "init")]
+
+    assert {code for code, _ in refused} == {5}
+    assert all("is gone" in error["message"] for _, error in refused)
+    assert not store.exists()
+    aside.rename(store)
+    assert len(bound.ask("recall")["items"]) == 1
+
+
+def test_doctor_says_what_is_remembered(bound: Desk, store: Path) -> None:
+    """Where, which store, and whether its files are as last written: touched they are not, until they are proven."""
+    before = bound.ask("doctor")
+    os.utime(store)
+    touched = bound.ask("doctor")
+    after = bound.ask("doctor")
+
+    assert before["remembered"]["store"] == before["store"]["store"]
+    assert Path(before["remembered"]["folder"]).parent == bound.home / "ledgerstone" / "state" / "stores"
+    assert [found["remembered"]["files"] for found in (before, touched, after)] == [
+        "as last written",
+        "not as last written",
+        "as last written",
+    ]
+    assert "as last written" in bound.invoke("doctor").stdout
+
+
+@pytest.mark.usefixtures("newer")
+def test_doctor_names_a_store_that_is_refused(bound: Desk) -> None:
+    """Exit 1, with the folder of what is remembered, and the refusal among what is wrong."""
+    result = bound.invoke("doctor", "--json")
+
+    found = json.loads(result.stdout)
+    assert result.exit_code == 1
+    assert found["remembered"]["files"] == "not as last written"
+    assert [problem["code"] for problem in found["problems"]] == ["corruption"]
+
+
+def test_a_write_says_that_it_could_not_be_remembered(desk: Desk) -> None:
+    """With a file where the state directory should be the write is done, and its answer has the notice."""
+    home = desk.home / "ledgerstone"
+    home.mkdir()
+    (home / "state").write_bytes(b"")
+    desk.ask("init")
+    desk.ask("namespaces", "use", "--new")
+
+    kept = desk.ask("remember", "kept all the same")
+
+    assert kept["notices"][0].startswith("committed, but not remembered outside the store: ")
+    assert desk.ask("get", kept["address"])["text"] == "kept all the same"
