@@ -41,7 +41,7 @@ from ledgerstone.identity import Identity, Target, parse_target
 from ledgerstone.ledger import Block, DeniedError, Ledger
 from ledgerstone.reading import Chain, Reading
 from ledgerstone.search import LAST
-from ledgerstone.store.protocol import Store
+from ledgerstone.store.protocol import Reader, Store
 from ledgerstone.writing import Batch
 
 UNREACHED: Final = (
@@ -53,6 +53,7 @@ SHORT: Final = f"texts under {traces.LEAST_BYTES} bytes are not looked for in th
 # What may be let go by its retention; the rest goes by an expiry of its own, or when somebody forgets it.
 PASSING: Final = frozenset({Retention.WORKING, Retention.SESSION, Retention.SHORT_TERM})
 EXPIRED: Final = "expired"
+ERASED_BEFORE: Final = "erased here before"
 KEY: Final = "key:"
 # Targets that are looked for wherever the caller may erase; all others only where it is bound.
 WIDE: Final = ("session:", "principal:", "write:", "namespace:")
@@ -186,43 +187,49 @@ def again(ledger: Ledger, caller: Caller) -> tuple[Finding, ...]:
 
     Returns as findings what the caller may not erase.
     """
-    gone = frozenset() if ledger.anchors is None else ledger.anchors.erased()
-    if not gone:
-        return ()
-
-    def returned(reading: Reading, where: Chain) -> Iterator[int]:
-        for position, salt, data in reading.reader.contents(where.number, 0, LAST):
-            if len(salt) == canonical.SALT_BYTES and canonical.commitment(salt, data) in gone:
-                yield position
+    gone = _erased_here(ledger)
 
     def find(reading: Reading, identity: Identity) -> list[_Reach]:
-        reaches = []
-        for where in _erasable(reading, identity):
-            reach = _Reach(reading, where, frozenset())
-            for position in list(returned(reading, where)):
+        reaches = [_Reach(reading, where, frozenset()) for where in _erasable(reading, identity)]
+        for reach in reaches:
+            for position in _returned(reading.reader, reach.where.number, gone):
                 known = reach.facts.version(position)
                 if known is not None:
                     reach.take(known)
-            reaches.append(reach)
         return reaches
 
-    with ledger.reads(caller) as (reading, identity):
-        if not any(reach.known for reach in find(reading, identity)):
-            return _returned(reading, returned)
-    _carry_out(ledger, caller, find, reason="erased here before", keep=frozenset(), dry_run=False)
-    with ledger.reads(caller) as (reading, _):
-        return _returned(reading, returned)
+    with ledger.store.read() as reader:
+        back = returned(ledger, reader)
+    if not back or Act.FORGET not in caller.acts:
+        return back
+    _carry_out(ledger, caller, find, reason=ERASED_BEFORE, keep=frozenset(), dry_run=False)
+    with ledger.store.read() as reader:
+        return returned(ledger, reader)
 
 
-def _returned(reading: Reading, returned: Callable[[Reading, Chain], Iterator[int]]) -> tuple[Finding, ...]:
+def returned(ledger: Ledger, reader: Reader) -> tuple[Finding, ...]:
+    """What was erased on this machine before and is there all the same, with an older copy of the store."""
+    gone = _erased_here(ledger)
     findings = []
-    for namespace in reading.reader.chains():
-        where = reading.chain(namespace)
-        count = 0 if where is None else sum(1 for _ in returned(reading, where))
+    for namespace in reader.chains() if gone else ():
+        row = reader.chain(namespace)
+        count = 0 if row is None else len(_returned(reader, row.number, gone))
         if count:
-            message = f"{count} texts that were erased here are back; who may forget there accepts the store too"
+            message = f"{count} contents that were erased here are back; who may forget there: verify --accept"
             findings.append(Finding("erased", namespace, None, message))
     return tuple(findings)
+
+
+def _erased_here(ledger: Ledger) -> frozenset[bytes]:
+    return frozenset() if ledger.anchors is None else ledger.anchors.erased()
+
+
+def _returned(reader: Reader, number: int, gone: frozenset[bytes]) -> list[int]:
+    return [
+        position
+        for position, salt, data in reader.contents(number, 0, LAST)
+        if len(salt) == canonical.SALT_BYTES and canonical.commitment(salt, data) in gone
+    ]
 
 
 def _erasable(reading: Reading, identity: Identity) -> list[Chain]:

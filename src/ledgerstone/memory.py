@@ -528,6 +528,7 @@ class Memory:
         since, mark = ledger.tick(), ledger.store.mark()
         with ledger.store.read() as reader:
             report, gone = ledger.verified(reader, since)
+            report = replace(report, findings=report.findings + forgetting.returned(ledger, reader))
         if report.ok and not gone and mark == ledger.store.mark():
             ledger.trust(report.heads)
         return verifying.naming(report, gone)
