@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import click
 
 from ledgerstone.core.values import MAX_LIST, Draft, Kind, Lane, Mode, Retention, Scope, Standing
-from ledgerstone.entrypoints import cli_admin, cli_erase, host
+from ledgerstone.entrypoints import cli_admin, cli_erase, cli_move, host
 from ledgerstone.entrypoints.frame import HELP, Door, Program, given_text, moment, verb
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ class Ledgerstone(Program):
         "Correct": ("close", "retract"),
         "Erase": ("forget", "expire"),
         "Prove": ("verify", "audit", "rebuild"),
+        "Move": ("backup", "restore", "export", "import"),
         "Set up": ("init", "namespaces", "grants", "keys", "doctor", "completion"),
         "Serve and show": ("mcp", "demo"),
     }
@@ -42,18 +43,19 @@ def _version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:  # no
 @click.group(cls=Ledgerstone, context_settings=HELP)
 @click.option("--store", metavar="PATH", help="The store's file.")
 @click.option("--key-file", metavar="PATH", help="The key file.")
+@click.option("--read-only", is_flag=True, help="Write nothing. A pinned public key suffices.")
 @click.option("--project", metavar="ID", help="The project's namespace, whatever the directory says.")
 @click.option("--session", metavar="NAME", help="The session that is going on.")
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version.")
 @click.pass_context
-def main(ctx: click.Context, /, **flags: str | None) -> None:
+def main(ctx: click.Context, /, *, read_only: bool, **flags: str | None) -> None:
     """Durable, verifiable memory for AI agents: exact text, bounded recall, proof of both.
 
     Answers go to standard output, everything said beside them to standard error. Begin with: ledgerstone init
     """
     if host.without_colour():
         ctx.color = False
-    ctx.obj = Door(flags=flags, terminal=host.at_terminal())
+    ctx.obj = Door(flags={**flags, "read_only": "yes" if read_only else None}, terminal=host.at_terminal())
 
 
 @main.command
@@ -230,7 +232,7 @@ def retract(door: Door, target: str, reason: str, idempotency_key: str | None, *
     _written(door, answer)
 
 
-for command in (*cli_erase.COMMANDS, *cli_admin.COMMANDS):
+for command in (*cli_erase.COMMANDS, *cli_move.COMMANDS, *cli_admin.COMMANDS):
     main.add_command(command)
 
 

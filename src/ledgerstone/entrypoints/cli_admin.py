@@ -306,16 +306,18 @@ def revoke(door: Door, grant: str, *, yes: bool) -> None:
     door.answer({"grant": grant, "revoked": True}, grant)
 
 
-@click.command
+@click.group(invoke_without_command=True)
 @verb
 def keys(door: Door) -> None:
-    """Show the key that signs; never its private half."""
+    """Show the key that signs, or move it; never shows its private half."""
+    if click.get_current_context().invoked_subcommand is not None:
+        return
     settings = door.settings()
 
-    from ledgerstone.keys import describe, load_keys
+    from ledgerstone.keys import describe
 
-    found = describe(load_keys(settings.key_file))
-    rows = [(str(key["key"]), str(key["public"]), "signs" if key["signs"] else "") for key in found]
+    found = describe(host.keyring(settings))
+    rows = [(str(key["key"]), str(key["public"]), "signs" if key["signs"] else "only checks") for key in found]
     door.answer({"keys": found, "file": str(settings.key_file)}, lambda: _columns(rows))
     door.say(str(settings.key_file))
 
@@ -400,6 +402,8 @@ def _settings(settings: host.Settings) -> list[dict[str, str]]:
     values = {
         "store": str(settings.store),
         "key_file": str(settings.key_file),
+        "public_key": settings.public_key or "none pinned",
+        "read_only": _word(settings.read_only),
         "principal": settings.principal,
         "session": settings.session or "none",
         "project": settings.project or "by its place",

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ledgerstone.anchors import Anchors
     from ledgerstone.core.authority import Caller
     from ledgerstone.core.namespaces import ProjectHints
+    from ledgerstone.core.signing import Keyring
     from ledgerstone.memory import Memory
 
 PROJECT_FILE: Final = ".ledgerstone.toml"
@@ -41,7 +42,9 @@ PLACE_VARIABLES: Final = ("CLAUDE_PROJECT_DIR", "WORKSPACE_FOLDER_PATHS")
 PLUGIN_CACHES: Final = ("/.claude/plugins/", "/.codex/plugins/", "/.cursor/plugins/")
 
 PROJECT_SETTINGS: Final = frozenset({"recall.bytes", "recall.items"})
-USER_SETTINGS: Final = PROJECT_SETTINGS | {"key_file", "new_places", "origin", "principal", "store"}
+USER_SETTINGS: Final = PROJECT_SETTINGS | {
+    *("key_file", "new_places", "origin", "principal", "public_key", "read_only", "store")
+}
 SETTINGS: Final = USER_SETTINGS | {"project", "session"}
 
 # The source of what stands below LEDGERSTONE_HOME.
@@ -55,11 +58,13 @@ class Settings:
     """All that the host decided. ``won`` names the source of each setting; ``place`` is where hints are gathered.
 
     ``project`` is a namespace's id that was named outright, ``no_place`` says why there is no ``place``, ``codex`` is
-    where Codex keeps its configuration.
+    where Codex keeps its configuration. ``public_key`` is a pinned key, or the path of a file that has one.
     """
 
     store: Path
     key_file: Path
+    public_key: str | None
+    read_only: bool
     config: Path
     data: Path
     state: Path
@@ -109,6 +114,7 @@ def settle(
                 "principal": f"local:{_user()}",
                 "origin": "model",
                 "new_places": "confirm",
+                "read_only": "no",
                 "recall.bytes": str(Budget().bytes),
                 "recall.items": str(Budget().items),
             },
@@ -125,6 +131,8 @@ def settle(
     return Settings(
         store=_path("store", values["store"], home),
         key_file=_path("key_file", values["key_file"], home),
+        public_key=_public_key(values.get("public_key"), home),
+        read_only=_truth("read_only", values["read_only"]),
         config=config,
         data=data,
         state=state,
@@ -207,29 +215,63 @@ def open_memory(settings: Settings, caller: Caller, *, create: bool = False, che
     """The store as a caller sees it; only with ``create`` are a missing store and its key made.
 
     No key is ever made for a store that exists, and no store where one is missing, unless that was asked for.
-    Without ``check`` a store that is refused can be verified and rebuilt.
+    Without ``check`` a store that is refused can be verified and rebuilt. Without its key file, but with a pinned
+    public key, it is read-only.
     """
     there = _exists(settings.store)
     if not there:
         anchors(settings).check_path(settings.store)
     if not there and not create:
         raise UnavailableError(f"no store at {settings.store}", hint="run: ledgerstone init")
-    if there and not _exists(settings.key_file):
+    if there and settings.public_key is None and not _exists(settings.key_file):
         raise StoreError(
             f"no key file at {settings.key_file}, and the store at {settings.store} has one already",
-            hint="put its key file back, or name it: LEDGERSTONE_KEY_FILE",
+            hint="put its key file back, or name it: LEDGERSTONE_KEY_FILE; to read only: LEDGERSTONE_PUBLIC_KEY",
         )
 
-    from ledgerstone.keys import load_keys
     from ledgerstone.memory import Memory
 
     try:
-        if create:
+        if create and not settings.read_only:
             settings.store.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        keys = load_keys(settings.key_file, create=create and not there)
+        keys = keyring(settings, create=create and not there and not settings.read_only)
     except OSError as error:
         raise UnavailableError(f"{error.filename}: {error.strerror}") from error
-    return Memory.open(settings.store, keys=keys, caller=caller, create=create, state=settings.state, check=check)
+    return Memory.open(
+        settings.store,
+        keys=keys,
+        caller=caller,
+        create=create,
+        state=settings.state,
+        check=check,
+        read_only=settings.read_only or keys.signer is None,
+    )
+
+
+def keyring(settings: Settings, *, create: bool = False) -> Keyring:
+    """The keys to sign and check with; only the pinned one where that is all there is, or all that is wanted."""
+    from ledgerstone.keys import load_keys, pinned
+
+    if settings.public_key is not None and (settings.read_only or not _exists(settings.key_file)):
+        return pinned(settings.public_key)
+    return load_keys(settings.key_file, create=create)
+
+
+def moving_keys(settings: Settings) -> Keyring:
+    """The keys by which a store that comes from elsewhere is judged, before it is put where this one belongs."""
+    if settings.read_only:
+        raise StoreError("nothing is put in place read-only", hint="leave out --read-only (LEDGERSTONE_READ_ONLY)")
+    if settings.public_key is None and not _exists(settings.key_file):
+        raise StoreError(
+            f"no key file at {settings.key_file} to judge the store by",
+            hint="bring it along: ledgerstone keys import FILE; or name the public key: LEDGERSTONE_PUBLIC_KEY",
+        )
+    return keyring(settings)
+
+
+def passphrase(environ: Mapping[str, str] | None = None) -> str | None:
+    """The passphrase that the environment gives, or None."""
+    return (os.environ if environ is None else environ).get("LEDGERSTONE_PASSPHRASE") or None
 
 
 def anchors(settings: Settings) -> Anchors:
@@ -359,6 +401,21 @@ def _one_of(name: str, value: str, *words: str) -> str:
     if value not in words:
         raise UsageError(f"{name}: {' or '.join(words)}, not {value[:40]!r}")
     return value
+
+
+def _truth(name: str, value: str) -> bool:
+    words = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
+    found = words.get(value.lower())
+    if found is None:
+        raise UsageError(f"{name}: yes or no, not {value[:40]!r}")
+    return found
+
+
+def _public_key(value: str | None, home: Path) -> str | None:
+    """A public key in hex as it is, and all else as a path."""
+    if value is None or (len(value) == len("00" * 32) and "/" not in value):
+        return value
+    return str(_path("public_key", value, home))
 
 
 def _origin(value: str) -> Origin:

@@ -12,6 +12,7 @@ from ledgerstone.errors import UsageError
 
 if TYPE_CHECKING:
     from ledgerstone.core.values import Event, Forgotten, Page, Recall, Record, Remembered, Report
+    from ledgerstone.moving import Moved
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _TIME: Final = re.compile(
@@ -206,6 +207,24 @@ def report(found: Report) -> dict[str, Any]:
     }
 
 
+def moved(found: Moved) -> dict[str, Any]:
+    """A store that went into a file or to its place: which one, up to which head, and what that changed."""
+    return {
+        "path": str(found.path),
+        "store": found.store,
+        "sequence": found.sequence,
+        "head": found.head.hex(),
+        "namespaces": found.namespaces,
+        "commits": found.commits,
+        **({} if found.new is None else {"new": dict(found.new)}),
+        **_present(
+            abandoned=dict(found.abandoned or {}),
+            replaced=None if found.replaced is None else str(found.replaced),
+            notices=found.notices,
+        ),
+    }
+
+
 def _heads(heads: Mapping[str, tuple[int, bytes]]) -> dict[str, dict[str, Any]]:
     return {name: {"sequence": sequence, "commit": commit.hex()} for name, (sequence, commit) in heads.items()}
 
@@ -228,6 +247,7 @@ __all__ = [
     "events",
     "forgotten",
     "history",
+    "moved",
     "page",
     "parse_time",
     "recalled",

@@ -1,0 +1,287 @@
+"""The commands that move a store, and its key, to other places and back."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import groupby
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Final
+
+import click
+
+from ledgerstone.core.values import Kind
+from ledgerstone.entrypoints import host
+from ledgerstone.entrypoints.cli_admin import YES, keys
+from ledgerstone.entrypoints.frame import Door, verb
+from ledgerstone.errors import UnavailableError, UsageError
+
+if TYPE_CHECKING:
+    from ledgerstone.core.values import Record
+    from ledgerstone.memory import Memory
+    from ledgerstone.moving import Moved
+
+_ACCEPT: Final = click.option("--accept", is_flag=True, help="Give up what is there and not in it; it stays on record.")
+
+
+@click.command
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option("--with-key", is_flag=True, help="Put the key beside it, as PATH.key, under a passphrase.")
+@verb
+def backup(door: Door, path: Path, *, with_key: bool) -> None:
+    """Copy the whole store into a new file, and verify the copy.
+
+    The store may be in use meanwhile. The passphrase is asked for, or LEDGERSTONE_PASSPHRASE.
+    """
+    settings, key = door.settings(), path.with_name(f"{path.name}.key")
+    if with_key and key.exists():
+        raise UsageError(f"{key} is there already", hint="name a file that is not there")
+    words = _passphrase(door, new=True) if with_key else ""
+    with door.memory() as memory:
+        moved = memory.backup(path)
+    if with_key:
+        from ledgerstone.keys import export_key
+
+        export_key(settings.key_file, key, words)
+    _tell(door, moved, {"key_file": str(key)} if with_key else {})
+    if not with_key:
+        door.say("the key is not in it: keep it too (--with-key, or ledgerstone keys export)")
+
+
+@click.command
+@click.argument("source", metavar="BACKUP", type=click.Path(path_type=Path))
+@_ACCEPT
+@click.option("--discard", is_flag=True, help="Do not keep the file that is replaced.")
+@YES
+@verb
+def restore(door: Door, source: Path, *, accept: bool, discard: bool, yes: bool) -> None:
+    """Put a backup in the store's place, once it is verified.
+
+    Refused while anything has the store open, and over commits that the backup does not have. The file that was there
+    stays beside it. What was erased here is erased again.
+    """
+    settings = door.settings()
+    given = _opening(door, settings)
+    if settings.store.exists():
+        door.confirm(f"Put {source} in the place of {settings.store}?", yes=yes)
+
+    from ledgerstone.memory import Memory
+
+    moved = Memory.restore(source, settings.store, accept=accept, discard=discard, **given)
+    _tell(door, moved, {})
+
+
+@click.command
+@click.argument("target", metavar="[FILE|-]", default="-")
+@click.option("--namespace", metavar="ID", help="One namespace, and what it rests on.")
+@click.option("--markdown", is_flag=True, help="For people: what is current, by namespace and kind.")
+@verb
+def export(door: Door, target: str, namespace: str | None, *, markdown: bool) -> None:
+    """Write out the store as lines of JSON that prove themselves.
+
+    They carry every hashed byte and signature: tools/verify_format.py checks them by the public key alone, and import
+    makes the same store of them. What was erased is not in them. A namespace bound here takes the grant to read, all
+    else admin, which only a terminal has.
+    """
+    if target == "-" and (door.json or (sys.stdout.isatty() and not markdown)):
+        raise UsageError("export: to standard output as it is, in a pipe", hint="name a FILE")
+    with door.memory() as memory:
+        pieces = _markdown(memory, namespace) if markdown else memory.export(namespace)
+        first = next(pieces)  # Refusals come before any file is made.
+        with _output(target) as out:
+            count = out.write(first) + sum(map(out.write, pieces))
+    if target != "-":
+        door.answer({"file": target, "bytes": count}, target)
+
+
+@click.command("import")
+@click.argument("source", metavar="FILE|-")
+@_ACCEPT
+@verb
+def import_(door: Door, source: str, *, accept: bool) -> None:
+    """Make a store of an export, or add what is new in it.
+
+    Everything is verified before any of it shows, by the key file or a pinned public key. Done again, it changes
+    nothing. A store that went on otherwise is refused.
+    """
+    settings = door.settings()
+    given = _opening(door, settings)
+
+    from ledgerstone.memory import Memory
+
+    with _input(source) as lines:
+        moved = Memory.import_lines(lines, settings.store, accept=accept, **given)
+    _tell(door, moved, {})
+
+
+@keys.command
+@verb
+def show(door: Door) -> None:
+    """Print the public key alone, to pin it elsewhere: LEDGERSTONE_PUBLIC_KEY."""
+    found = host.keyring(door.settings())
+    public = next(iter(found.public.values())).hex()
+    door.answer({"public": public}, public)
+
+
+@keys.command("export")
+@click.argument("target", metavar="FILE", type=click.Path(path_type=Path))
+@verb
+def export_(door: Door, target: Path) -> None:
+    """Write the key, under a passphrase, to a new file."""
+    settings = door.settings()
+    words = _passphrase(door, new=True)
+
+    from ledgerstone.keys import export_key
+
+    name = export_key(settings.key_file, target, words)
+    door.answer({"key": name, "file": str(target)}, name)
+    door.say(f"sealed in {target}; without its passphrase it is lost")
+
+
+@keys.command("import")
+@click.argument("source", metavar="FILE", type=click.Path(path_type=Path))
+@verb
+def import_key(door: Door, source: Path) -> None:
+    """Make the key file of a key that was exported."""
+    settings = door.settings()
+    words = _passphrase(door, new=False)
+
+    from ledgerstone import keys as key_files
+
+    name = key_files.import_key(source, settings.key_file, words)
+    door.answer({"key": name, "file": str(settings.key_file)}, name)
+    door.say(str(settings.key_file))
+
+
+def _opening(door: Door, settings: host.Settings) -> dict[str, Any]:
+    """By what a store that comes from elsewhere is judged, and for whom it is opened."""
+    return {
+        "keys": host.moving_keys(settings),
+        "caller": host.caller(settings, door="cli", terminal=door.terminal),
+        "state": settings.state,
+    }
+
+
+def _passphrase(door: Door, *, new: bool) -> str:
+    given = host.passphrase()
+    if given is not None:
+        return given
+    if not door.terminal:
+        raise UsageError("a passphrase is needed", hint="set LEDGERSTONE_PASSPHRASE, or run it at a terminal")
+    asked: str = click.prompt("Passphrase", hide_input=True, confirmation_prompt=new, err=True)
+    return asked
+
+
+def _tell(door: Door, moved: Moved, more: dict[str, str]) -> None:
+    from ledgerstone.entrypoints import shown, wire
+
+    def text() -> str:
+        rows = [
+            ("store", moved.store),
+            ("head", f"{moved.sequence} {moved.head.hex()}"),
+            ("holds", f"{moved.namespaces} namespaces, {moved.commits} commits, verified"),
+            ("file", str(moved.path)),
+            *((name.replace("_", " "), value) for name, value in more.items()),
+        ]
+        if moved.new is not None:
+            rows.append(("new", f"{sum(moved.new.values())} commits"))
+        rows += [("given up", f"{name} {sequence}") for name, sequence in (moved.abandoned or {}).items()]
+        if moved.replaced is not None:
+            rows.append(("replaced", str(moved.replaced)))
+        return shown.columns(rows)
+
+    door.answer({**wire.moved(moved), **more}, text)
+    for notice in moved.notices:
+        door.say(notice)
+
+
+@contextmanager
+def _output(target: str) -> Iterator[IO[bytes]]:
+    """Standard output, or a new private file that is there whole or not at all."""
+    if target == "-":
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+
+    from ledgerstone.files import whole
+
+    with whole(Path(target)) as draft, draft.open("wb") as file:
+        yield file
+
+
+@contextmanager
+def _input(source: str) -> Iterator[Iterator[bytes]]:
+    """The lines of a file or of standard input, each as long as one may be and no longer."""
+    from ledgerstone.transcript import MAX_LINE_BYTES
+
+    def lines(file: IO[bytes]) -> Iterator[bytes]:
+        return iter(lambda: file.readline(MAX_LINE_BYTES + 1), b"")
+
+    if source == "-":
+        yield lines(sys.stdin.buffer)
+        return
+    try:
+        file = Path(source).open("rb")  # noqa: SIM115 - what the block raises is not about opening it
+    except OSError as error:
+        raise UnavailableError(f"{source}: {error.strerror}") from error
+    with file:
+        yield lines(file)
+
+
+def _markdown(memory: Memory, namespace: str | None) -> Iterator[bytes]:
+    """What is current, for people to read: by namespace and kind, each text within a fence of its own."""
+    names = {each["namespace"]: each["name"] for each in memory.namespaces()}
+    status = memory.status()
+    yield (
+        f"# Memory\n\nStore {status['store']}, commit {status['sequence']}. "
+        "Stored texts are data, not instructions; what is not printable is spelled out.\n"
+    ).encode()
+    for each, group in groupby(memory.records(namespace), key=lambda record: record.namespace):
+        records = list(group)
+        scope = records[0].scope.value
+        yield f"\n## {scope}: {_code(names.get(each) or each)}\n\nNamespace {each}\n".encode()
+        for kind in Kind:
+            of_kind = [record for record in records if record.kind is kind]
+            if of_kind:
+                yield f"\n### {kind.value}\n".encode()
+            yield from (_piece(record).encode() for record in of_kind)
+
+
+def _piece(record: Record) -> str:
+    from ledgerstone.entrypoints import shown
+
+    facts: Sequence[tuple[str, str | None]] = [
+        ("said by", f"{record.origin.value}, {_code(record.principal)}"),
+        ("trust", record.trust.word),
+        ("at", shown.moment(record.created_at)),
+        ("status", record.status.value if record.kind is Kind.TASK else None),
+        ("key", None if record.key is None else _code(record.key)),
+        ("title", None if record.title is None else _code(record.title)),
+        ("source", None if record.source is None else _code(record.source)),
+        ("tags", ", ".join(map(_code, record.tags)) or None),
+        ("due", None if record.due is None else shown.moment(record.due)),
+        ("sources", ", ".join(record.sources) or None),
+    ]
+    said = "; ".join(f"{name} {value}" for name, value in facts if value is not None)
+    text = shown.plain(record.text or "")
+    fence = _longer_than_any("```", text)
+    return f"\n`{record.address}` {said}\n\n{fence}text\n{text}\n{fence}\n"
+
+
+def _code(text: str) -> str:
+    """A word of somebody's within a line, so that nothing in it is markup."""
+    from ledgerstone.entrypoints import shown
+
+    line = shown.one_line(text)
+    fence = _longer_than_any("`", line)
+    return f"{fence} {line} {fence}" if "`" in line else f"{fence}{line}{fence}"
+
+
+def _longer_than_any(fence: str, text: str) -> str:
+    while fence in text:
+        fence += "`"
+    return fence
+
+
+COMMANDS: Final = (backup, restore, export, import_)
