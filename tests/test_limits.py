@@ -112,7 +112,7 @@ def test_an_import_takes_a_mebibyte(scratch: Scratch) -> None:
 @pytest.mark.parametrize(("name", "most"), [("drafts", 256), ("text_bytes", MIB)])
 def test_no_limit_of_a_host_is_wider_than_the_ledgers(name: str, most: int) -> None:
     """A host's limits are 1 to 256 drafts and 1 byte to 1 MiB, and nothing else can be configured."""
-    for number in (0, -1, most + 1):
+    for number in (0, -1, most + 1, True, 1.0):
         wrong: dict[str, Any] = {name: number}
         with pytest.raises(UsageError, match=f"limits: {name} from 1 to {most}, not {number}"):
             Limits(**wrong)

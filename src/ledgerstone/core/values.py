@@ -197,8 +197,9 @@ class Limits:
 
     def __post_init__(self) -> None:
         for name, most in (("drafts", MAX_DRAFTS), ("text_bytes", MAX_TEXT_BYTES)):
-            if not 1 <= getattr(self, name) <= most:
-                raise UsageError(f"limits: {name} from 1 to {most}, not {getattr(self, name)}")
+            value = getattr(self, name)
+            if type(value) is not int or not 1 <= value <= most:
+                raise UsageError(f"limits: {name} from 1 to {most}, not {value!r}")
 
 
 MAX_DRAFTS: Final = 256
