@@ -11,6 +11,7 @@ from ledgerstone.core import canonical, chain, entries, merkle, rules
 from ledgerstone.core.entries import (
     Content,
     Entry,
+    ErasureEntry,
     GenesisEntry,
     GrantEntry,
     Header,
@@ -24,7 +25,7 @@ from ledgerstone.core.facts import Known, Slot
 from ledgerstone.core.projection import NO_COUNTS, Folded, counted, project
 from ledgerstone.core.rules import Admitted, Writing
 from ledgerstone.core.signing import Keyring, SigningKey
-from ledgerstone.core.values import LIBRARY_LIMITS, Act, Draft, NameOf, Origin, Scope
+from ledgerstone.core.values import LIBRARY_LIMITS, Act, Draft, Ending, NameOf, Origin, Scope
 from ledgerstone.core.verify import Authorities, Replay
 
 KEYS: Final = Keyring(SigningKey(seed=b"s" * 32, secret=b"t" * 32))
@@ -42,6 +43,7 @@ ADA: Final = opaque("prn", 1)
 BOB: Final = opaque("prn", 2)
 CREATE: Final = opaque("grt", 1)
 WRITE: Final = opaque("grt", 2)
+FORGET: Final = opaque("grt", 3)
 NONCE: Final = b"n" * 16
 
 
@@ -145,6 +147,17 @@ class Pen:
         assert ended is not None
         return ended
 
+    def erase(self, *erased: Known) -> None:
+        """A commit that erases versions; their contents are taken out, wherever they stand."""
+        self.write(
+            rules.plain(ErasureEntry(erases=tuple(known.digest for known in erased))), stamp=self.stamp(grant=FORGET)
+        )
+        known = self.folded.known
+        for written in self.commits:
+            for position in list(written.contents):
+                if position in known and known[position].ending is Ending.ERASED:
+                    del written.contents[position]
+
 
 def store_chain(*more: Admitted | Entry) -> Pen:
     """The store's own chain: Ada, her grants, one project, and what else is given."""
@@ -161,6 +174,7 @@ def store_chain(*more: Admitted | Entry) -> Pen:
                 namespace=PROJECT, scope=Scope.PROJECT, nonce=NONCE, owner=ADA, content=sealed
             ),
         ),
+        rules.plain(grant(3, Act.FORGET)),
     ]
     pen.write(*begin, *(one if isinstance(one, Admitted) else rules.plain(one) for one in more))
     return pen

@@ -362,6 +362,23 @@ def test_what_stood_aside_keeps_its_ending(ending: Ending) -> None:
     assert holder.memory != aside.memory
 
 
+def test_what_rests_on_a_task_rests_on_its_text() -> None:
+    """Closing it leaves a summary that rests on it; retracting the closed one takes it along."""
+    past = Past()
+    past.take(rules.enter(Draft(text="Water it.", kind=Kind.TASK), writing(), past.folded))
+    task = past.memories()[0]
+    source = address(task.memory, 1)
+    past.take(rules.enter(Draft(text="W.", kind=Kind.SUMMARY, sources=(source,)), writing(seed=1), past.folded))
+
+    closed = past.take(rules.close(task, writing(), None))
+    last = past.folded.latest(task.memory)
+    assert last is not None
+    retracted = past.take(rules.retract(last, writing(), None, None))
+
+    assert closed.ended == ((0, Ending.CLOSED),)
+    assert retracted.ended == ((2, Ending.RETRACTED), (1, Ending.STALE))
+
+
 @pytest.mark.parametrize("ending", Ending)
 def test_only_some_endings_undermine(ending: Ending) -> None:
     """What closes, expires or stands aside leaves the summaries above it; what is wrong or gone does not."""

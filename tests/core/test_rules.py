@@ -526,6 +526,26 @@ def test_an_erasure_names_what_is_there(pen: Pen) -> None:
     )
 
 
+def test_what_was_erased_is_neither_ended_nor_grounds(pen: Pen) -> None:
+    """No close, no retraction, no summary, no replacing; its memory goes on by its key, as a next version."""
+    task = pen.remember(Draft(text="Water.", kind=Kind.TASK, key="tree"))
+    closing, retracting = rules.close(task, writing(seed=99), None), rules.retract(task, writing(), None, None)
+    judge(pen, closing)
+    judge(pen, retracting)
+    assert pen.folded.open_tasks()[0] == 1
+    pen.erase(task)
+
+    assert pen.folded.open_tasks() == (0, 0)
+    for ending in (closing, retracting):
+        with pytest.raises(RuleError, match=r"is not an open task|no longer stands"):
+            judge(pen, ending)
+    with pytest.raises(RuleError, match=r"summary: .* is no longer current"):
+        entered(pen, Draft(text="W.", kind=Kind.SUMMARY, sources=(where(task),)))
+    with pytest.raises(ConflictError, match="is no longer current"):
+        entered(pen, Draft(text="Elm.", replaces=where(task)))
+    assert pen.remember(Draft(text="Elm.", key="tree")).version == 2
+
+
 def test_an_erasure_stands_alone(pen: Pen) -> None:
     """It takes a grant that allows nothing else, and nothing else passes under it."""
     note = entered(pen)

@@ -78,6 +78,16 @@ def test_every_namespace_has_a_secret_of_its_own() -> None:
     assert len(one) == 32
 
 
+def test_a_secret_is_the_same_among_many() -> None:
+    """Asked for a thousand namespaces, the first one's is what it was."""
+    names = [f"ns_{number:016}" for number in range(1000)]
+
+    secrets = [KEYS.secret(name) for name in names]
+
+    assert len(set(secrets)) == len(names)
+    assert [KEYS.secret(name) for name in reversed(names)] == secrets[::-1]
+
+
 def test_a_private_key_is_not_printed() -> None:
     """Neither its seed nor its secret is in its repr."""
     key = SigningKey(seed=SEED, secret=b"t" * 32)

@@ -53,11 +53,15 @@ def lived() -> Pen:
     task = pen.remember(Draft(text="Water it.", kind=Kind.TASK))
     pen.end(pen.end(task, close=True))
     pen.end(pen.remember("It is a fir."), reject=b"r" * 32)
+    gone = pen.remember(Draft(text="Ada sleeps under the cedar.", key="ada"))
+    pen.remember(Draft(text="Ada.", kind=Kind.SUMMARY, sources=(canonical.address(gone.memory, 1),)))
+    pen.erase(gone, pen.end(pen.remember(Draft(text="Wake Ada.", kind=Kind.TASK)), close=True))
+    pen.remember(Draft(text="Ada is awake.", key="ada"))
     return pen
 
 
 def test_a_chain_that_was_written_rightly_has_no_faults() -> None:
-    """Versions, contested ones, summaries that went stale, tasks, retractions: all are admitted again."""
+    """Versions, contested ones, summaries that went stale, tasks, retractions, erasures: all are admitted again."""
     pen = lived()
 
     replayed = replay(pen)
@@ -83,6 +87,10 @@ def test_replay_knows_how_everything_ended() -> None:
         Ending.RETRACTED,
         Ending.RETRACTED,
         Ending.RETRACTED,
+        Ending.ERASED,
+        Ending.STALE,
+        Ending.ERASED,
+        Ending.ERASED,
     ]
 
 
@@ -374,6 +382,23 @@ def test_a_content_is_gone_if_it_was_erased_and_only_then() -> None:
     assert faults(pen) == [("missing", 2)]
 
 
+def test_what_an_erasure_takes_changes_no_state() -> None:
+    """Replayed with the contents still there or without them: the same counts, endings and leaves."""
+    pen = project_chain()
+    task = pen.remember(Draft(text="Wake Ada.", kind=Kind.TASK, key="ada"))
+    pen.end(pen.end(task, close=True))
+    kept = [written._replace(contents=dict(written.contents)) for written in pen.commits]
+    pen.erase(task)
+
+    gone = replay(pen)
+    pen.commits[: len(kept)] = kept
+    there = replay(pen)
+
+    assert gone.findings == []
+    assert [(finding.code, finding.sequence) for finding in there.findings] == [("content", 4)]
+    assert (there.counts, there.ended, list(there.leaves())) == (gone.counts, gone.ended, list(gone.leaves()))
+
+
 @pytest.mark.parametrize("grant_id", [None, opaque("grt", 8)])
 def test_a_commit_without_a_grant_is_found(grant_id: str | None) -> None:
     """None, or one that the store chain does not know."""
@@ -431,7 +456,7 @@ def test_revoking_what_is_no_grant_takes_no_grant() -> None:
     pen.remember("Cedar.")
 
     assert faults(pen) == faults(store) == []
-    assert replay(store).ended == {6: (1, Ending.REVOKED)}
+    assert replay(store).ended == {7: (1, Ending.REVOKED)}
 
 
 def test_what_belongs_to_nobody_takes_a_grant_on_its_scope() -> None:
