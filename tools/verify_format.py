@@ -2,7 +2,8 @@
 """Verifies a store of format 1 from its lines alone: a second implementation, written from docs/format.md.
 
 ``verify_format.py LEDGER PUBLIC_KEY_HEX...`` prints every fault and ends with 1 if there is any. It needs nothing of
-Ledgerstone, only Python and ``cryptography``. Where a check stands, the number is that of the page's section.
+Ledgerstone, only Python and ``cryptography``. Where a check stands, the number is that of the page's section. An
+export of one namespace says so in its first line; what it leaves out is then counted, and no fault.
 """
 # ruff: noqa: T201 - a script, and what it finds it prints
 
@@ -652,14 +653,14 @@ class Rows:
     head: dict[str, Any] | None = None
 
 
-def gather(lines: Iterable[str]) -> tuple[str, dict[str, Rows]]:
-    """18. The lines of a store by chain."""
-    store, chains = "", defaultdict[str, Rows](Rows)
+def gather(lines: Iterable[str]) -> tuple[str, set[str] | None, dict[str, Rows]]:
+    """18. The lines of a store by chain, with its own name, and the namespaces that they keep to, if they do."""
+    store, only, chains = "", None, defaultdict[str, Rows](Rows)
     for line in map(json.loads, lines):
         rows = chains[line["namespace"]] if "namespace" in line else Rows()
         match line["line"]:
             case "ledger" if line["format"] == 1:
-                store = line["store"]
+                store, only = line["store"], set(line["namespaces"]) if "namespaces" in line else None
             case "commit":
                 rows.headers.append(line["header"])
             case "entry":
@@ -672,7 +673,7 @@ def gather(lines: Iterable[str]) -> tuple[str, dict[str, Rows]]:
                 rows.head = line
             case other:
                 raise Fault("lines", f"unknown line {other}")
-    return store, chains
+    return store, only, chains
 
 
 def content_of(entry: dict[str, Any], row: tuple[str, str] | None) -> dict[str, Any] | None:
@@ -715,16 +716,21 @@ def links(chain: Chain, header: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 class Verification:
-    """One run over a store: ``faults`` collects (check, where, what is wrong)."""
+    """One run over a store: ``faults`` collects (check, where, what is wrong).
+
+    ``only`` are the namespaces that the lines keep to, or None; ``left_out`` counts the names that they then leave out.
+    """
 
     def __init__(self, lines: Iterable[str], keys: Iterable[bytes]) -> None:
         self.keys = {key_id(key): key for key in keys}
         self.faults: list[tuple[str, str, str]] = []
         self.store = Store()
-        first, chains = gather(lines)
+        self.left_out = 0
+        first, self.only, chains = gather(lines)
         for namespace in sorted(chains, key=lambda name: name != first):
             self.chain(Chain(namespace, namespace == first), chains[namespace])
-        for namespace in self.store.made.keys() ^ (chains.keys() - {first}):
+        expected = self.store.made.keys() if self.only is None else self.only
+        for namespace in expected ^ (chains.keys() - {first}):
             self.find("namespace", namespace, "was made and is missing, or is there and was not made")
 
     def find(self, check: str, where: str, message: str) -> None:
@@ -855,7 +861,9 @@ class Verification:
         elif not signed(self.keys, chain.header["signer"], chain.commits[-1], claimed["signature"]):
             self.find("signature", where, "no trusted key made it")
         for position, entry in enumerate(chain.entries):
-            if (position in chain.present) != (entry.sealed and entry.reason != ERASED):
+            if chain.is_store and self.only is not None and position not in chain.present:
+                self.left_out += entry.sealed
+            elif (position in chain.present) != (entry.sealed and entry.reason != ERASED):
                 what = "is missing" if entry.sealed and entry.reason != ERASED else "is there, and should not be"
                 self.find("content", f"{chain.namespace} entry {position}", what)
         if rows.entries or rows.contents or rows.signatures:
@@ -873,11 +881,13 @@ def main(arguments: list[str]) -> int:
         print(__doc__, file=sys.stderr)
         return 2
     with Path(arguments[0]).open(encoding="utf-8") as lines:
-        faults = verify(lines, map(bytes.fromhex, arguments[1:]))
-    for check, where, message in faults:
+        found = Verification(lines, map(bytes.fromhex, arguments[1:]))
+    for check, where, message in found.faults:
         print(f"{check}\t{where}\t{message}")
-    print(f"{len(faults)} faults")
-    return bool(faults)
+    if found.only is not None:
+        print(f"of {', '.join(sorted(found.only))} alone: {found.left_out} names of the store chain are left out")
+    print(f"{len(found.faults)} faults")
+    return bool(found.faults)
 
 
 if __name__ == "__main__":
