@@ -358,27 +358,27 @@ def _of_commit(reach: _Reach, header: Header, *, whole: bool) -> bool:
 
 
 class _Gone:
-    """What is being erased: commitments to remember, and pieces of text to look for, each with its text's number.
+    """What is being erased: commitments to remember, and pieces of text to look for, each with its version's number.
 
-    ``texts`` are the numbers of what somebody remembered; the rest are keys, tags and the like, and words.
+    ``texts`` are those pieces that are of a text itself; the rest are of keys, tags and the like, and of words.
     """
 
-    __slots__ = ("commitments", "pieces", "short", "texts")
+    __slots__ = ("commitments", "pieces", "short", "texts", "versions")
 
     def __init__(self) -> None:
         self.commitments: set[bytes] = set()
         self.pieces: dict[bytes, int] = {}
-        self.texts: set[int] = set()
+        self.texts: set[bytes] = set()
+        self.versions = 0
         self.short = False
 
     def add(self, *forms: bytes, text: bool = False) -> None:
-        """Note a text in each form that it is stored in."""
-        number = len(self.pieces)
+        """Note what the newest version says, in each form that it is stored in."""
         pieces = set().union(*map(traces.pieces_of, forms))
         self.short |= not pieces
         for piece in pieces:
-            found = self.pieces.setdefault(piece, number)
-            self.texts |= {found} if text else set()
+            self.pieces.setdefault(piece, self.versions)
+        self.texts |= pieces if text else set()
 
 
 def _carry_out(
@@ -433,6 +433,7 @@ def _note(reading: Reading, reach: _Reach, gone: _Gone) -> None:
         found = reading.version(reach.where, position)
         if found is None:  # pragma: no cover - what is known has a version
             continue
+        gone.versions += 1
         sealed = getattr(found.proven.entry, "content", None)
         if sealed is not None:
             gone.commitments.add(sealed.commitment)
@@ -501,10 +502,10 @@ def _traces(store: Store, gone: _Gone) -> tuple[list[str], int]:
     shared = _said_still(store, still) if still else set()
     left = []
     for path, numbers in sorted(found.items()):
-        texts = {gone.pieces[asked[number]] for number in numbers if asked[number] not in shared}
-        if texts:
-            left.append(f"{path} still holds {len(texts)} of the erased texts")
-    return left, len({gone.pieces[piece] for piece in shared} & gone.texts)
+        versions = {gone.pieces[asked[number]] for number in numbers if asked[number] not in shared}
+        if versions:
+            left.append(f"{path} still holds {len(versions)} of the erased texts")
+    return left, len({gone.pieces[piece] for piece in shared & gone.texts})
 
 
 def _said_still(store: Store, pieces: set[bytes]) -> set[bytes]:
