@@ -64,9 +64,7 @@ KNOWN = Ledger(
 
 @settings(deadline=None)
 @given(host=hosts, path=paths, user=users, tail=tails, data=st.data())
-def test_every_spelling_of_a_remote_meets(
-    host: str, path: str, user: str, tail: str, data: st.DataObject
-) -> None:
+def test_every_spelling_of_a_remote_meets(host: str, path: str, user: str, tail: str, data: st.DataObject) -> None:
     """Scheme, user, host case, default port, ``.git``, slashes, query and fragment make no difference."""
     scheme = data.draw(st.sampled_from(SCHEMES))
     port = data.draw(st.sampled_from(("", ":", *(f":{port}" for port in DEFAULT_PORTS))))
@@ -274,9 +272,7 @@ def test_the_most_explicit_hint_wins() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "hints", [ProjectHints(explicit="ns_gone"), ProjectHints(binding="ns_gone", paths=("/src",))]
-)
+@pytest.mark.parametrize("hints", [ProjectHints(explicit="ns_gone"), ProjectHints(binding="ns_gone", paths=("/src",))])
 def test_an_unknown_id_is_refused_as_a_hidden_one(hints: ProjectHints) -> None:
     """An id that a caller or its host named is never replaced by another hint's namespace."""
     with pytest.raises(NotFoundError) as refusal:

@@ -398,9 +398,7 @@ def test_an_unreadable_config_is_an_error(home: Home, damage: Callable[[Path], N
     assert refusal.value.hint
 
 
-@pytest.mark.parametrize(
-    "text", ["gitdir: ../nowhere\n", "gitdir: \x1b[2J\n", "../app/.git\n", "", "gitdir:\n"]
-)
+@pytest.mark.parametrize("text", ["gitdir: ../nowhere\n", "gitdir: \x1b[2J\n", "../app/.git\n", "", "gitdir:\n"])
 def test_a_git_file_that_points_nowhere_is_an_error(home: Home, text: str) -> None:
     """The ``.git`` file is named, in characters that are safe to show."""
     home.repository()

@@ -357,9 +357,7 @@ def test_address_has_one_spelling(version: str) -> None:
     assert canonical.parse_address(f"{MEMORY}@9007199254740991") == (MEMORY, MAX_INTEGER)
 
 
-@pytest.mark.parametrize(
-    "memory", ["", "mem_", MEMORY.upper(), MEMORY[:-1], "ns" + MEMORY[3:], f"{MEMORY}@1"]
-)
+@pytest.mark.parametrize("memory", ["", "mem_", MEMORY.upper(), MEMORY[:-1], "ns" + MEMORY[3:], f"{MEMORY}@1"])
 def test_address_refuses_what_would_not_read_back(memory: str) -> None:
     """What is no memory id has no address, and no version below 1 or beyond the limit has one."""
     with pytest.raises(UsageError, match="address: mem_"):

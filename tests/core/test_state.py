@@ -120,13 +120,9 @@ def test_appending_gives_the_same_tree_as_building() -> None:
 
 @given(
     st.integers(0, 300),
-    st.lists(
-        st.tuples(st.integers(0, 300), st.sets(st.integers(0, 2**20), max_size=5), st.booleans()), max_size=5
-    ),
+    st.lists(st.tuples(st.integers(0, 300), st.sets(st.integers(0, 2**20), max_size=5), st.booleans()), max_size=5),
 )
-def test_any_updates_give_the_same_tree_as_building(
-    count: int, steps: list[tuple[int, set[int], bool]]
-) -> None:
+def test_any_updates_give_the_same_tree_as_building(count: int, steps: list[tuple[int, set[int], bool]]) -> None:
     """Whatever is appended and changed together, root and stored nodes are those of a tree built at once."""
     leaves = LEAVES[:count]
     store = Store(leaves)
@@ -270,9 +266,7 @@ def test_every_leaf_is_proven_at_its_position_only(count: int) -> None:
     for position in range(count):
         store.verify(position, LEAVES[position])
         for leaf in (OTHER, LEAVES[position + 1], b"", LEAVES[position][:-1]):
-            with pytest.raises(
-                CorruptionError, match=f"position {position}: another leaf stands in the tree"
-            ):
+            with pytest.raises(CorruptionError, match=f"position {position}: another leaf stands in the tree"):
                 store.verify(position, leaf)
     for position in (-1, count, count + 16, 16**6):
         with pytest.raises(CorruptionError, match=f"position {position} is not one of {count}"):
