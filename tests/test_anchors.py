@@ -536,28 +536,20 @@ def test_heads_go_forward_only(tmp_path: Path) -> None:
 
 
 def test_threads_record_in_turn(tmp_path: Path) -> None:
-    """However many record at once, the newest head stands at the end, and each look at the files is a later one."""
+    """Who comes while another thread records waits, and its later look at the files is the one that stands."""
     kept = Anchors(tmp_path, "a path")
-    looks: list[bytes] = []
+    second = threading.Thread(target=kept.record, args=(lambda: bytes([2]) * 32, {"ns": (6, bytes(32))}))
 
     def look() -> bytes:
-        looks.append(len(looks).to_bytes(32, "big"))
-        return looks[-1]
+        second.start()
+        second.join(0.1)
+        return bytes([1]) * 32
 
-    def record(offset: int) -> None:
-        for sequence in range(offset, 400, 4):
-            kept.record(look, {f"ns{sequence % 40}": (sequence, bytes(32)), "all": (sequence, bytes(32))})
+    kept.record(look, {"ns": (5, bytes(32))})
+    second.join()
 
-    threads = [threading.Thread(target=record, args=(offset,)) for offset in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    last = kept.newest("all")
-    assert last is not None
-    assert (last.sequence, len(looks)) == (399, 400)
-    assert kept.unchanged(looks[-1])
+    assert kept.newest("ns") == (6, bytes(32), 2)
+    assert kept.unchanged(bytes([2]) * 32)
 
 
 def test_a_lock_that_is_never_given_back_is_not_waited_for_for_ever(
@@ -602,6 +594,29 @@ def test_a_fork_shares_no_memory_of_the_store(desk: Desk, checks: list[Report]) 
     desk.put(before)
     with pytest.raises(CorruptionError, match="behind commit"):
         desk.open()
+
+
+def fork_while_recording(state: Path) -> None:
+    """Fork under the lock; the child must not get it."""
+    kept = Anchors(state, "a path")
+    with kept._locked():
+        child = os.fork()
+        if child == 0:
+            anchors.LOCK_TRIES = 2  # type: ignore[misc]
+            try:
+                kept.record(lambda: bytes(32), {})
+            except OSError:
+                os._exit(0)
+            os._exit(1)
+        assert os.waitpid(child, 0)[1] == 0
+    kept.record(lambda: bytes(32), {})
+
+
+def test_a_forked_child_has_no_share_in_the_lock(tmp_path: Path) -> None:
+    """While the parent records the child cannot; afterwards the parent can again."""
+    alone(fork_while_recording, tmp_path)
+
+    assert Anchors(tmp_path, "a path").unchanged(bytes(32))
 
 
 def test_what_is_remembered_is_private(tmp_path: Path) -> None:
