@@ -22,11 +22,13 @@ MOST_TASKS = 16
 
 @dataclass
 class Version:
-    """What a version must be, as far as a dictionary can tell."""
+    """What a version must be, as far as a dictionary can tell; ``body`` is the version whose text it carries."""
 
-    text: str
+    text: str | None
     status: Status
     trust: Trust
+    body: int
+    key: str | None = None
     standing: Standing = Standing.CURRENT
 
     @property
@@ -49,7 +51,21 @@ class Model:
     def open_tasks(self) -> list[str]:
         """The texts of open tasks."""
         newest = [versions[-1] for versions in self.memories.values()]
-        return sorted(v.text for v in newest if v.stands and v.status is Status.OPEN)
+        return sorted(str(v.text) for v in newest if v.stands and v.status is Status.OPEN)
+
+    def forget(self, memory: str, version: int | None) -> list[str]:
+        """Erase a version with all that carry its text, or all versions; the addresses that this takes out."""
+        versions = self.memories[memory]
+        bodies = {each.body for each in versions} if version is None else {versions[version - 1].body}
+        taken = []
+        for number, each in enumerate(versions, 1):
+            if each.body in bodies and each.standing is not Standing.ERASED:
+                taken.append(f"{memory}@{number}")
+                each.text, each.key, each.standing = None, None, Standing.ERASED
+        for key in [key for key, holder in self.holders.items() if holder == memory]:
+            if not any(each.key == key for each in versions):
+                del self.holders[key]
+        return taken
 
 
 class Life(RuleBasedStateMachine):
@@ -67,7 +83,7 @@ class Life(RuleBasedStateMachine):
     def begin(self) -> str:
         """Something is there from the start."""
         record = self.scratch.memory.remember("In the beginning.").record
-        self.model.memories[record.memory] = [Version("In the beginning.", Status.ACTIVE, record.trust)]
+        self.model.memories[record.memory] = [Version("In the beginning.", Status.ACTIVE, record.trust, 1)]
         return record.memory
 
     @rule(
@@ -92,7 +108,8 @@ class Life(RuleBasedStateMachine):
                 memory.remember(draft)
             return holder or next(iter(self.model.memories))
         record = memory.remember(draft).record
-        made = Version(text, status, trust, Standing.CONTESTED if contests else Standing.CURRENT)
+        standing = Standing.CONTESTED if contests else Standing.CURRENT
+        made = Version(text, status, trust, record.version, key, standing)
         if holder is not None and held is not None and not contests:
             assert record.memory == holder
             if held.stands:
@@ -119,7 +136,8 @@ class Life(RuleBasedStateMachine):
         else:
             self.scratch.memory.remember(draft)
             newest.standing = Standing.SUPERSEDED
-            self.model.memories[memory].append(Version(text, Status.ACTIVE, Trust.USER_EXPLICIT))
+            body = len(self.model.memories[memory]) + 1
+            self.model.memories[memory].append(Version(text, Status.ACTIVE, Trust.USER_EXPLICIT, body, newest.key))
 
     @rule(memory=memories, caller=CALLERS)
     def close(self, memory: str, caller: Caller) -> None:
@@ -132,7 +150,7 @@ class Life(RuleBasedStateMachine):
             return
         act.close_task(memory)
         newest.standing = Standing.SUPERSEDED
-        self.model.memories[memory].append(Version(newest.text, Status.CLOSED, newest.trust))
+        self.model.memories[memory].append(Version(newest.text, Status.CLOSED, newest.trust, newest.body, newest.key))
 
     @rule(memory=memories, caller=CALLERS)
     def retract(self, memory: str, caller: Caller) -> None:
@@ -147,8 +165,21 @@ class Life(RuleBasedStateMachine):
         act.retract(memory, reason="Wrong.")
         if not aside:
             newest.standing = Standing.RETRACTED
-        gone = Version(newest.text, Status.RETRACTED, newest.trust, Standing.RETRACTED)
+        key = None if aside else newest.key
+        gone = Version(newest.text, Status.RETRACTED, newest.trust, newest.body, key, Standing.RETRACTED)
         self.model.memories[memory].append(gone)
+
+    @rule(memory=memories, which=st.integers(0, 9))
+    def forget(self, memory: str, which: int) -> None:
+        """A memory loses all its texts, or the texts of one version; what it says it reaches is what goes."""
+        version = None if not which else 1 + which % len(self.model.memories[memory])
+        target = memory if version is None else f"{memory}@{version}"
+        plan = self.scratch.memory.forget(target)
+
+        done = self.scratch.memory.forget(target, dry_run=False)
+
+        assert list(plan.addresses) == list(done.addresses) == self.model.forget(memory, version)
+        assert done.left == ()
 
     @rule()
     def restart(self) -> None:
@@ -160,8 +191,8 @@ class Life(RuleBasedStateMachine):
         """The history of a memory is that of the model."""
         history = self.scratch.memory.history(memory)
 
-        told = [Version(str(found.text), found.status, found.trust, found.standing) for found in history]
-        assert told == self.model.memories[memory]
+        told = [(found.text, found.status, found.trust, found.standing) for found in history]
+        assert told == [(each.text, each.status, each.trust, each.standing) for each in self.model.memories[memory]]
         assert self.scratch.memory.get(memory) == history[-1]
 
     @invariant()
@@ -169,7 +200,7 @@ class Life(RuleBasedStateMachine):
         """What is listed as open and as standing is what the model has."""
         memory = self.scratch.memory
         newest = [versions[-1] for versions in self.model.memories.values()]
-        standing = sorted(version.text for version in newest if version.stands)
+        standing = sorted(str(version.text) for version in newest if version.stands)
 
         listed = memory.list_records("recent", limit=100).items
         assert sorted(str(found.text) for found in listed) == standing
