@@ -72,7 +72,7 @@ def live(scratch: Scratch, chance: random.Random) -> int:
         memory = scratch.by(chance.choice(CALLERS))
         scratch.wait(chance.choice((-1, 0, 1)))
         with suppress(LedgerstoneError):
-            match chance.choice(("remember", "remember", "remember", "close", "retract")):
+            match chance.choice(("remember", "remember", "remember", "close", "retract") * 4 + ("forget",)):
                 case "remember":
                     kind = chance.choice(tuple(Kind))
                     sources = tuple(dict.fromkeys(chance.choices(known, k=chance.randrange(4))))
@@ -86,6 +86,9 @@ def live(scratch: Scratch, chance: random.Random) -> int:
                         replaces=chance.choice((None, None, chance.choice(known))),
                     )
                     made = memory.remember(draft, scope=Scope.PROJECT)
+                case "forget":
+                    memory.forget(chance.choice(known), dry_run=False)
+                    continue
                 case "close":
                     made = memory.close_task(chance.choice(known), reason="done")
                 case _:
