@@ -73,9 +73,12 @@ class Identity:
     @property
     def grants(self) -> tuple[GrantEntry, ...]:
         """The caller's grants that stand."""
-        if self._granted is None:
-            self._granted = () if self.principal is None else self.grants_of(self.principal)
-        return self._granted
+        if self._granted is None and self.principal is not None:
+            known = self.reading.resolved
+            self._granted = known.get(self.principal)
+            if self._granted is None:
+                self._granted = known[self.principal] = self.grants_of(self.principal)
+        return self._granted or ()
 
     def grants_of(self, principal: str) -> tuple[GrantEntry, ...]:
         """The standing grants of a principal."""

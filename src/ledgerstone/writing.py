@@ -116,6 +116,7 @@ class Batch:
                 leaves,
                 count,
                 root=where.head.header.state,
+                known=where.nodes,
             )
         commit = chain.seal(
             keyring,

@@ -112,18 +112,19 @@ def update(
     new_count: int,
     *,
     root: bytes | None = None,
+    known: dict[Key, bytes] | None = None,
 ) -> tuple[bytes, dict[Key, bytes]]:
     """Set and append leaves: the new root, and the nodes to write.
 
     ``changes`` holds every position from ``count`` to ``new_count - 1``, and any before. Only the paths to
     these are read and hashed. With ``root``, that of the tree as it is, what is read is proven first, so that
-    a damaged node is never signed anew. Raises CorruptionError for a missing, malformed or false node, and
+    a damaged node is never signed anew; ``known`` holds nodes already proven under it, and takes up more. Raises CorruptionError for a missing, malformed or false node, and
     UsageError for changes that do not fit the counts.
     """
     positions = sorted(changes)
     _refuse_misfits(count, changes, new_count, positions)
     if root is not None and count:
-        known: dict[Key, bytes] = {}
+        known = {} if known is None else known
         # Whatever node holds both old and new positions holds the last old one.
         for position in (count - 1, *positions):
             if position < count:
