@@ -118,8 +118,9 @@ def update(
 
     ``changes`` holds every position from ``count`` to ``new_count - 1``, and any before. Only the paths to
     these are read and hashed. With ``root``, that of the tree as it is, what is read is proven first, so that
-    a damaged node is never signed anew; ``known`` holds nodes already proven under it, and takes up more. Raises CorruptionError for a missing, malformed or false node, and
-    UsageError for changes that do not fit the counts.
+    a damaged node is never signed anew; ``known`` holds nodes already proven under it, and takes up more.
+    Raises CorruptionError for a missing, malformed or false node, and UsageError for changes that do not fit
+    the counts.
     """
     positions = sorted(changes)
     _refuse_misfits(count, changes, new_count, positions)
