@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ledgerstone.core.authority import Caller
     from ledgerstone.core.namespaces import ProjectHints
+    from ledgerstone.core.proofs import Attested, verify_proof
     from ledgerstone.core.signing import Keyring, SigningKey
     from ledgerstone.core.values import (
         Act,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Act",
+    "Attested",
     "AuthorityError",
     "Budget",
     "Caller",
@@ -89,11 +91,12 @@ __all__ = [
     "UnknownOutcomeError",
     "UsageError",
     "load_keys",
+    "verify_proof",
 ]
 
 # Where the names live, light to heavy. They load when they are first asked for, so that a door which needs few of
 # them starts fast.
-_ROOMS = ("errors", "core.values", "core.namespaces", "core.authority", "core.signing", "keys", "memory")
+_ROOMS = ("errors", "core.values", "core.namespaces", "core.authority", "core.signing", "core.proofs", "keys", "memory")
 
 
 def __getattr__(name: str) -> Any:

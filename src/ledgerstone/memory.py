@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
 
-from ledgerstone import administration, auditing, forgetting, listing, moving, recalling, verifying
+from ledgerstone import administration, auditing, forgetting, listing, moving, proving, recalling, verifying
 from ledgerstone.anchors import Anchors
 from ledgerstone.core import canonical, entries, rules
 from ledgerstone.core.authority import Caller, Place
@@ -513,14 +513,38 @@ class Memory:
             events.sort(key=lambda event: (-event.at, event.namespace, -event.sequence, -event.place))
             return tuple(events[:limit])
 
-    def verify(self, *, accept: bool = False) -> Report:
+    def checkpoint(self, namespace: str | None = None) -> tuple[str, ...]:
+        """A signed note for the head of every chain that this caller may know of, the store's own first; or of one.
+
+        Kept elsewhere, it lets ``verify`` find a store that was rolled back or forked. Other programs read it too:
+        it is a checkpoint as c2sp.org/tlog-checkpoint has them. Raises StoreError without a signing key.
+        """
+        return proving.checkpoints(self._ledger, self.caller, namespace)
+
+    def prove(self, target: str, *, text: bool = True) -> bytes:
+        """All it takes to prove a record to a stranger, in one file: see ``verify_proof`` and ``docs/proofs.md``.
+
+        By memory id (its newest version), address or digest. The proof shows the record as it stands at the newest
+        head, and stays valid. Without ``text`` it holds nothing that was erasable: no text, key, source or reason.
+        """
+        with self._ledger.reads(self.caller) as (reading, identity):
+            record = self._get(reading, identity, target)
+            where, _, position = self._find(reading, identity, record.address)
+            return proving.prove(reading, where, position, self._ledger.keyring, text=text)
+
+    def verify(self, *, accept: bool = False, expected: bytes | str | None = None) -> Report:
         """Replay every chain under the rules that admitted it and compare whatever is derived: all faults at once.
 
         With ``accept`` a store that is behind or beside what was seen here, and has no other fault, is taken as it is
         from now on; the heads that this abandons stay on record in the store chain. What was erased here and came back
         with an older copy is erased again; what the caller may not erase is a finding. Takes admin.
+
+        ``expected`` is what was kept elsewhere and must be contained in the store: the id of a head, or checkpoints as
+        text. Raises CorruptionError for checkpoints that no trusted key signed.
         """
         ledger = self._ledger
+        if accept and expected is not None:
+            raise UsageError("a store is accepted as it is, or held to what is expected: not both")
         if accept:
             report = administration.accept(ledger, self.caller)
             back = forgetting.again(ledger, self.caller) if report.ok else ()
@@ -528,7 +552,10 @@ class Memory:
         since, mark = ledger.tick(), ledger.store.mark()
         with ledger.store.read() as reader:
             report, gone = ledger.verified(reader, since)
-            report = replace(report, findings=report.findings + forgetting.returned(ledger, reader))
+            findings = report.findings + forgetting.returned(ledger, reader)
+            if expected is not None:
+                findings += proving.missing(reader, report.heads, expected, ledger.keyring)
+            report = replace(report, findings=findings)
         if report.ok and not gone and mark == ledger.store.mark():
             ledger.trust(report.heads)
         return verifying.naming(report, gone)

@@ -13,7 +13,8 @@ from ledgerstone.core import canonical
 COMMIT: Final = b"ledgerstone/commit/1\x00"
 RECEIPT: Final = b"ledgerstone/receipt/1\x00"
 MAX_SECRETS: Final = 512
-CHECKPOINT: Final = b"ledgerstone/checkpoint/1\x00"
+# A checkpoint is a signed note, which has no prefix: what its text begins with takes the place of one.
+CHECKPOINT: Final = b"ledgerstone/ns_"
 
 
 def key_id(public: bytes) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import click
 
 from ledgerstone.core.values import MAX_LIST, Draft, Kind, Lane, Mode, Retention, Scope, Standing
-from ledgerstone.entrypoints import cli_admin, cli_erase, cli_move, host
+from ledgerstone.entrypoints import cli_admin, cli_erase, cli_move, cli_prove, host
 from ledgerstone.entrypoints.frame import HELP, Door, Program, given_text, moment, verb
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class Ledgerstone(Program):
         "Remember and recall": ("remember", "recall", "get", "list", "history"),
         "Correct": ("close", "retract"),
         "Erase": ("forget", "expire"),
-        "Prove": ("verify", "audit", "rebuild"),
+        "Prove": ("verify", "audit", "rebuild", "checkpoint", "prove", "verify-proof"),
         "Move": ("backup", "restore", "export", "import"),
         "Set up": ("init", "namespaces", "grants", "keys", "doctor", "completion"),
         "Serve and show": ("mcp", "demo"),
@@ -232,7 +232,7 @@ def retract(door: Door, target: str, reason: str, idempotency_key: str | None, *
     _written(door, answer)
 
 
-for command in (*cli_erase.COMMANDS, *cli_move.COMMANDS, *cli_admin.COMMANDS):
+for command in (*cli_erase.COMMANDS, *cli_move.COMMANDS, *cli_prove.COMMANDS, *cli_admin.COMMANDS):
     main.add_command(command)
 
 

@@ -109,7 +109,7 @@ def verify(door: Door, *, accept: bool, yes: bool) -> None:
     if accept:
         door.confirm("Take this store as it is, and give up what was seen here and is not in it?", yes=yes)
     with door.memory(check=False) as memory:
-        report = memory.verify(accept=accept)
+        report = memory.verify(accept=accept, expected=head)
     _report(door, report)
 
 

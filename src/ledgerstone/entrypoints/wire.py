@@ -11,6 +11,7 @@ from ledgerstone.core.values import MAX_INTEGER, Status, time_text
 from ledgerstone.errors import UsageError
 
 if TYPE_CHECKING:
+    from ledgerstone.core.proofs import Attested
     from ledgerstone.core.values import Event, Forgotten, Page, Recall, Record, Remembered, Report
     from ledgerstone.moving import Moved
 
@@ -225,6 +226,52 @@ def moved(found: Moved) -> dict[str, Any]:
     }
 
 
+def attested(found: Attested) -> dict[str, Any]:
+    """What a proof proves; ``text`` is null when the content was erased or is withheld, which ``erased`` tells."""
+    from ledgerstone.core import recall
+
+    content = found.content
+    return {
+        **_present(notice=None if found.text is None else recall.NOTICE),
+        "address": found.address,
+        "digest": found.digest.hex(),
+        "namespace": found.namespace,
+        "kind": found.kind.value,
+        "status": found.status.value,
+        "standing": found.standing.value,
+        "retention": found.retention.value,
+        "origin": found.origin.value,
+        "trust": found.trust.word,
+        "principal": found.principal,
+        **_present(session=found.session, host=found.host, grant=found.grant),
+        "created_at": time_text(found.at),
+        "sequence": found.sequence,
+        "commit": found.commit.hex(),
+        "erased": found.erased,
+        "text": found.text,
+        "text_bytes": found.text_bytes,
+        **(
+            {}
+            if content is None
+            else _present(
+                key=content.key,
+                source=content.source,
+                title=content.title,
+                place=content.place,
+                tags=content.tags,
+                due=_time(content.due),
+                valid_from=_time(content.valid_from),
+                valid_until=_time(content.valid_until),
+                triggers=content.triggers,
+            )
+        ),
+        **_present(expires=_time(found.expires), reason=found.reason, ended_by=found.ended_by),
+        "head": {"sequence": found.head_sequence, "commit": found.head.hex(), "at": time_text(found.head_at)},
+        "signer": found.signer,
+        "public": found.public.hex(),
+    }
+
+
 def _heads(heads: Mapping[str, tuple[int, bytes]]) -> dict[str, dict[str, Any]]:
     return {name: {"sequence": sequence, "commit": commit.hex()} for name, (sequence, commit) in heads.items()}
 
@@ -243,6 +290,7 @@ def _present(**fields: Any) -> dict[str, Any]:
 
 
 __all__ = [
+    "attested",
     "event",
     "events",
     "forgotten",
