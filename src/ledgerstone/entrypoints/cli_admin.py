@@ -100,12 +100,16 @@ def _tell_host(door: Door, program: str, *, show: bool, remove: bool) -> None:
 @click.command
 @verb
 @click.option("--accept", is_flag=True, help="Take a sound store as it is, though it lacks what was seen here.")
+@click.option("--expected", metavar="HEAD|FILE", help="What the store must contain: a head's id, or checkpoints.")
 @YES
-def verify(door: Door, *, accept: bool, yes: bool) -> None:
+def verify(door: Door, *, accept: bool, expected: str | None, yes: bool) -> None:
     """Replay all history and report every fault.
 
     It is judged by the rules that admitted it. Exits 4 when there is a fault.
     """
+    from ledgerstone.entrypoints import cli_prove
+
+    head = None if expected is None else cli_prove.expected(expected)
     if accept:
         door.confirm("Take this store as it is, and give up what was seen here and is not in it?", yes=yes)
     with door.memory(check=False) as memory:
