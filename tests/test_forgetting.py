@@ -228,6 +228,9 @@ def test_keeping_what_would_not_go_is_refused(ada: Memory) -> None:
         with pytest.raises(UsageError, match="is no summary that would go"):
             ada.forget(long.address, keep=[wrong], dry_run=False)
 
+    with pytest.raises(UsageError, match="is itself among what is to go"):
+        ada.forget([long.address, summary.memory], keep=[summary.address], dry_run=False)
+
     assert ada.get(long.address).text == TEXT
     assert ada.forget(long.address, keep=[summary.address]).addresses == (long.address,)
 
@@ -523,6 +526,22 @@ def test_a_copy_beside_the_store_is_told(scratch: Scratch, ada: Memory) -> None:
 
     assert [line for line in done.left if line.startswith(f"{copy} still holds")] == list(done.left)
     assert len(done.left) == 1
+
+
+def test_the_store_is_sound_before_it_is_cleaned(
+    scratch: Scratch, ada: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that dies between the commit and the cleaning leaves a store that verifies and does not find it."""
+    monkeypatch.setattr(sqlite.SqliteStore, "scrub", lambda _: [])
+    gone = ada.remember(TEXT).record
+    fill(ada)
+
+    ada.forget(gone.memory, dry_run=False)
+
+    assert ada.recall("quokka zanzibar", mode=Mode.LEXICAL).items == ()
+    scratch.heads()
+    fill(ada)
+    scratch.heads()
 
 
 def test_another_reader_goes_on_after_an_erasure(scratch: Scratch, ada: Memory) -> None:

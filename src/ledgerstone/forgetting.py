@@ -418,13 +418,17 @@ def _carry_out(
 
 
 def _check_kept(reaches: list[_Reach], keep: frozenset[str]) -> None:
-    """Whoever keeps what would not have gone has named the wrong one."""
-    needless = sorted(keep - {address for reach in reaches for address in reach.spared})
-    if needless:
-        raise UsageError(
-            f"keep: {needless[0]} is no summary that would go with the rest",
-            hint="a dry run lists them by address, as mem_...@1",
-        )
+    """Whoever keeps what would not have gone, or what is named to go, has made a slip that would cost it."""
+    spared = {address for reach in reaches for address in reach.spared}
+    gone = {_address(known) for reach in reaches for known in reach.known.values()}
+    for address in sorted(keep):
+        if address not in spared:
+            raise UsageError(
+                f"keep: {address} is no summary that would go with the rest",
+                hint="a dry run lists them by address, as mem_...@1",
+            )
+        if address in gone:
+            raise UsageError(f"keep: {address} is itself among what is to go")
 
 
 def _note(reading: Reading, reach: _Reach, gone: _Gone) -> None:
