@@ -291,6 +291,21 @@ def test_settling_what_is_not_there_changes_nothing() -> None:
     assert projected(entry) == Change(SLOT.position)
 
 
+def test_erasing_what_is_not_there_changes_nothing() -> None:
+    """Neither what was never there nor an entry that is no version of a memory."""
+    past = Past()
+    genesis = rules.plain(GenesisEntry(scope=Scope.USER, nonce=NONCE, owner=ADA))
+    past.take(genesis)
+    past.take(rules.enter(Draft(text="Cedar."), writing(), past.folded))
+    note = past.memories()[0]
+
+    nothing = projected(ErasureEntry(erases=(b"?" * 32, genesis.digest)), facts=past.folded)
+    erased = projected(ErasureEntry(erases=(genesis.digest, note.digest)), facts=past.folded)
+
+    assert nothing == Change(SLOT.position)
+    assert erased == Change(SLOT.position, ended=((1, Ending.ERASED),), erased=(1,))
+
+
 def test_a_settled_version_keeps_the_text_of_the_one_it_ends() -> None:
     """Its body is the position whose content holds the text, through any number of acts."""
     past = Past()
