@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode, b64encode
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
@@ -47,6 +47,7 @@ MAX_LEVELS: Final = 16
 MAX_SIBLINGS: Final = 64
 MAX_ENTRY_BYTES: Final = 1 << 16
 _PROOF: Final = "record"
+_HINT: Final = "it was altered or cut, or another key made it: whoever did shows it by: ledgerstone keys show"
 _ORIGIN: Final = "ledgerstone/"
 _ED25519: Final = b"\x01"
 _KEY_HASH_BYTES: Final = 4
@@ -82,27 +83,32 @@ def read_checkpoints(data: bytes, keyring: Keyring) -> tuple[Checkpoint, ...]:
     Signatures of unknown keys, such as witnesses', are passed over; a wrong one of a trusted key is refused.
     """
     try:
+        return tuple(_notes(data, keyring))
+    except CorruptionError as error:
+        raise CorruptionError(f"checkpoint: {error.message}", hint=_HINT) from None
+
+
+def _notes(data: bytes, keyring: Keyring) -> Iterator[Checkpoint]:
+    try:
         text = data.decode()
     except UnicodeDecodeError:
         text = "\x00"
     if len(data) > MAX_NOTE_BYTES or _CONTROL.search(text):
-        raise CorruptionError(f"checkpoint: not lines of text, {MAX_NOTE_BYTES} bytes at most")
-    found: list[Checkpoint] = []
+        raise CorruptionError(f"not lines of text, {MAX_NOTE_BYTES} bytes at most")
     start = 0
-    while start < len(text) or not found:
+    while start < len(text) or not start:
         note = _NOTE.match(text, start)
         if note is None:
-            raise CorruptionError("checkpoint: not a signed note")
-        found.append(_checkpoint(note[1], note[2].split("\n")[:-1], keyring))
+            raise CorruptionError("not a signed note")
+        yield _checkpoint(note[1], note[2].split("\n")[:-1], keyring)
         start = note.end()
-    return tuple(found)
 
 
 def _checkpoint(text: str, lines: list[str], keyring: Keyring) -> Checkpoint:
     stated = _TEXT.match(text)
     signed = [_SIGNATURE.fullmatch(line) for line in lines]
     if stated is None or None in signed:
-        raise CorruptionError("checkpoint: not one of a chain of Ledgerstone")
+        raise CorruptionError("not one of a chain of Ledgerstone")
     origin, namespace = stated[1], stated[2]
     found = Checkpoint(namespace, int(stated[3]), _bytes(stated[4]))
     signatures = [(match[1], _bytes(match[2])) for match in signed if match is not None]
@@ -115,7 +121,7 @@ def _checkpoint(text: str, lines: list[str], keyring: Keyring) -> Checkpoint:
     message = text.encode().removeprefix(CHECKPOINT)
     right = [keyring.verifies(signer, CHECKPOINT, message, data[_KEY_HASH_BYTES:]) for signer, data in signers]
     if not right or not all(right):
-        raise CorruptionError(f"checkpoint of {namespace}: no trusted key signed it")
+        raise CorruptionError(f"no trusted key signed that of {namespace}")
     return found
 
 
@@ -134,7 +140,7 @@ def _bytes(text: str) -> bytes:
     except ValueError:
         data = b""
     if _base64(data) != text:
-        raise CorruptionError("checkpoint: not base64 in its one spelling")
+        raise CorruptionError("not base64 in its one spelling")
     return data
 
 
@@ -278,18 +284,24 @@ def verify_proof(data: bytes, public_keys: Iterable[bytes]) -> Attested:
 
 def check(data: bytes, keyring: Keyring) -> Attested:
     """What a proof proves under the keys of a keyring; CorruptionError unless every byte of it fits."""
-    proof = _read(data)
+    try:
+        return _attested(_read(data), keyring)
+    except CorruptionError as error:
+        raise CorruptionError(f"proof: {error.message}", hint=_HINT) from None
+
+
+def _attested(proof: Proof, keyring: Keyring) -> Attested:
     head_id, head = _signed(proof.head, keyring)
     commit_id, header = (head_id, head) if proof.commit is None else _included(proof.commit, head)
     digests = [entries.digest_of(each) for each in proof.entries]
     place = proof.position - (header.counts.entries - len(header.entries))
     if not 0 <= place < len(header.entries) or header.entries[place] != digests[0]:
-        raise CorruptionError("proof: its commit does not list the entry at that position")
+        raise CorruptionError("its commit does not list the entry at that position")
     _standing(proof, digests[0], header, head)
     version, record = _carried(proof.entries, digests)
     reason = None if version is record else _opened(proof, proof.reason, version.content)
     if version is record and proof.reason is not None:
-        raise CorruptionError("proof: a reason that no entry commits to")
+        raise CorruptionError("a reason that no entry commits to")
     stamp = header.stamp
     return Attested(
         namespace=head.namespace,
@@ -325,37 +337,34 @@ def check(data: bytes, keyring: Keyring) -> Attested:
 
 def _read(data: bytes) -> Proof:
     if len(data) > MAX_PROOF_BYTES or not data.endswith(b"\n"):
-        raise CorruptionError(f"proof: not one line of {MAX_PROOF_BYTES} bytes at most")
+        raise CorruptionError(f"not one line of {MAX_PROOF_BYTES} bytes at most")
     value = canonical.decode(data[:-1], shaped=True)
     if type(value) is not dict or not fields.is_format(value.get("format")) or value.get("proof") != _PROOF:
-        raise CorruptionError(f"proof: not one of a record, of format {FORMAT}")
+        raise CorruptionError(f"not one of a record, of format {FORMAT}")
     try:
         return fields.read_object(Proof, value, beside=2)
     except ValueError as error:
-        raise fields.corrupt("proof", error) from None
+        raise CorruptionError(str(error)) from None
 
 
 def _signed(given: SignedHead, keyring: Keyring) -> tuple[bytes, Header]:
     commit, header = _commit(given.header)
     if not keyring.verifies(header.signer, COMMIT, commit, given.signature):
-        raise CorruptionError(
-            f"proof: no trusted key signed its head {commit.hex()[:16]} (signer {header.signer})",
-            hint="is it the right public key? whoever made the proof shows it by: ledgerstone keys show",
-        )
+        raise CorruptionError(f"no trusted key signed its head {commit.hex()[:16]} (signer {header.signer})")
     return commit, header
 
 
 def _commit(data: bytes) -> tuple[bytes, Header]:
     commit, header = chain.read(data)
     if header.rules > entries.RULES_VERSION:
-        raise CorruptionError(f"proof: made under rules {header.rules}, newer than {entries.RULES_VERSION}")
+        raise CorruptionError(f"made under rules {header.rules}, newer than {entries.RULES_VERSION}")
     return commit, header
 
 
 def _included(given: Commit, head: Header) -> tuple[bytes, Header]:
     commit, header = _commit(given.header)
     if not merkle.verify_inclusion(commit, header.sequence, head.sequence, given.inclusion, head.history):
-        raise CorruptionError("proof: its commit is not in the history of the head")
+        raise CorruptionError("its commit is not in the history of the head")
     return commit, header
 
 
@@ -370,11 +379,8 @@ def _standing(proof: Proof, digest: bytes, header: Header, head: Header) -> None
     )
     count = head.counts.entries
     if len(proof.path) != state.height(count):
-        raise CorruptionError(f"proof: a path of {state.height(count)} nodes, not {len(proof.path)}")
-    try:
-        state.verify_leaf(lambda level, _: proof.path[level], count, proof.position, leaf, root=head.state, known={})
-    except CorruptionError as error:
-        raise CorruptionError(f"proof: {error.message}") from None
+        raise CorruptionError(f"a path of {state.height(count)} nodes, not {len(proof.path)}")
+    state.verify_leaf(lambda level, _: proof.path[level], count, proof.position, leaf, root=head.state, known={})
 
 
 def _carried(
@@ -386,10 +392,10 @@ def _carried(
     for entry, digest in zip(below, digests[1:], strict=True):
         carries = here.closes if isinstance(here, CloseEntry) else getattr(here, "retracts", None)
         if carries != digest:
-            raise CorruptionError("proof: an entry that the one before it does not name")
+            raise CorruptionError("an entry that the one before it does not name")
         here = entry
     if not isinstance(here, RecordEntry) or not isinstance(first, RecordEntry | CloseEntry | RetractEntry):
-        raise CorruptionError("proof: its entries do not lead to a record")
+        raise CorruptionError("its entries do not lead to a record")
     return first, here
 
 
@@ -398,17 +404,13 @@ def _opened(proof: Proof, given: Opened | None, sealed: Sealed | None) -> Conten
     if given is None:
         return None
     if sealed is None or canonical.commitment(given.salt, given.content) != sealed.commitment:
-        raise CorruptionError("proof: a content that its entry does not commit to")
+        raise CorruptionError("a content that its entry does not commit to")
     if proof.ending == Ending.ERASED:
-        raise CorruptionError("proof: a content that was erased at its head")
+        raise CorruptionError("a content that was erased at its head")
     return entries.decode_content(given.content)
 
 
 def _status(version: RecordEntry | CloseEntry | RetractEntry) -> Status:
-    match version:
-        case RecordEntry():
-            return version.status
-        case CloseEntry():
-            return Status.CLOSED
-        case RetractEntry():
-            return Status.RETRACTED
+    if isinstance(version, RecordEntry):
+        return version.status
+    return Status.CLOSED if isinstance(version, CloseEntry) else Status.RETRACTED
