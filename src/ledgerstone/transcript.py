@@ -75,9 +75,9 @@ def _chain(reader: Reader, namespace: str, wanted: Container[int] | None) -> Ite
             if wanted is None or position in wanted:
                 said = {"salt": salt.hex(), "content": body.decode()}
                 yield _line({"line": "content", "namespace": namespace, "position": position, **said})
-        if sequence in signatures:
-            kept = signatures[sequence].hex()
-            yield _line({"line": "signature", "namespace": namespace, "sequence": sequence, "signature": kept})
+    for sequence, signature in sorted(signatures.items()):
+        kept = {"sequence": sequence, "signature": signature.hex()}
+        yield _line({"line": "signature", "namespace": namespace, **kept})
     head = {"sequence": row.sequence, "id": row.commit.hex(), "signature": row.signature.hex()}
     yield _line({"line": "head", "namespace": namespace, **head})
 
@@ -165,6 +165,7 @@ class _Transcription:
         "_before",
         "_commit",
         "_content",
+        "_end",
         "_entries",
         "_frontier",
         "_gone",
@@ -194,7 +195,8 @@ class _Transcription:
         # The frontier of the history before the newest commit, and with it.
         self._frontier: tuple[bytes, ...] = ()
         self._grown: tuple[bytes, ...] = ()
-        self._entries = 0
+        # How many entries were read, and how many the newest commit leads to.
+        self._entries = self._end = 0
         self._content = self._signed = -1
         # By position, whether the export has a content there; and the new entries that commit to one.
         self._there = bytearray()
@@ -222,13 +224,13 @@ class _Transcription:
         row = line.row
         match row.table:
             case "header":
-                in_order = row.place == self._next
+                in_order = (row.place, self._entries) == (self._next, self._end) and self._signed < 0
             case "entry":
-                in_order = row.place == self._entries
+                in_order = self._entries == row.place < self._end
             case "content":
                 in_order = self._content < row.place < self._entries
             case _:
-                in_order = row.place == self._next - 1 != self._signed
+                in_order = self._signed < row.place < self._next
         if not in_order:
             raise self._misplaced(line.number)
         if row.table == "header":
@@ -239,7 +241,7 @@ class _Transcription:
             self._take_content(row)
         else:
             self._signed = row.place
-            if self._is_new:
+            if self._old is None or row.place > self._old.sequence:
                 self._write(row)
 
     def _misplaced(self, number: int) -> CorruptionError:
@@ -250,6 +252,7 @@ class _Transcription:
 
     def _header(self, row: Row) -> None:
         sequence, self._next = row.place, row.place + 1
+        self._end = entries.decode_header(row.body).counts.entries
         self._commit = leaf_hash(row.body)
         self._frontier = self._grown
         self._grown, tile = merkle.append(self._frontier, sequence, self._commit)
@@ -281,7 +284,8 @@ class _Transcription:
 
     def finish(self) -> int:
         """End the chain: its head is that of the lines, if they lead on; how many commits are new."""
-        if self._head is None or self._head[:2] != (self._next - 1, self._commit):
+        newest = self._next - 1, self._commit
+        if self._head is None or self._head[:2] != newest or self._entries != self._end:
             raise CorruptionError(f"{self._namespace}: the export is cut short, or its head is not its newest commit")
         if not self._is_new:
             return 0

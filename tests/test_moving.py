@@ -1,0 +1,771 @@
+"""A store leaves its place and comes to another one whole, proven, and without what was erased."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ledgerstone import (
+    Act,
+    AuthorityError,
+    Caller,
+    ConflictError,
+    CorruptionError,
+    Draft,
+    FormatError,
+    Keyring,
+    LedgerstoneError,
+    Memory,
+    Mode,
+    NotFoundError,
+    Origin,
+    Scope,
+    StoreError,
+    UnavailableError,
+    UsageError,
+    files,
+)
+from ledgerstone.moving import Moved
+from ledgerstone.store.sqlite import SqliteStore
+from tests.golden import ledger as golden
+from tests.golden.make import KEYS as GOLDEN_KEYS
+from tests.stores import (
+    KEYS,
+    OTHER_KEYS,
+    OWNER,
+    READ_ONLY,
+    Home,
+    dump,
+    furnish,
+    later,
+    plain_client,
+    process,
+    report,
+    survey,
+)
+
+(PUBLIC,) = KEYS.public.values()
+VERIFIER = Path(__file__).parent.parent / "tools" / "verify_format.py"
+# What an agent at the command line is, and may do.
+TOOL = replace(OWNER, origin=Origin.TOOL, acts=frozenset({Act.READ, Act.WRITE, Act.CREATE}))
+SECRET = "the vault opens with heliotrope"
+
+
+@pytest.fixture(scope="module")
+def furnished(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """A store that holds one of everything."""
+    return furnish(tmp_path_factory.mktemp("furnished") / "store.db", fillers=2)
+
+
+@pytest.fixture
+def home(furnished: Home, tmp_path: Path) -> Home:
+    """A copy of it, to be changed at will."""
+    return furnished.copy(tmp_path)
+
+
+def opened(path: Path, *, caller: Caller = OWNER, keys: Keyring = KEYS, **options: Any) -> Memory:
+    """The store at a path, as this machine remembers it."""
+    return Memory.open(path, keys=keys, caller=caller, state=path.parent / "state", clock=later, **options)
+
+
+def restored(backup: Path, path: Path, *, caller: Caller = OWNER, keys: Keyring = KEYS, **options: Any) -> Moved:
+    """Restore, on this machine."""
+    return Memory.restore(backup, path, keys=keys, caller=caller, state=path.parent / "state", clock=later, **options)
+
+
+def imported(lines: list[bytes], path: Path, *, caller: Caller = OWNER, keys: Keyring = KEYS) -> Moved:
+    """Import, on this machine."""
+    return Memory.import_lines(iter(lines), path, keys=keys, caller=caller, state=path.parent / "state", clock=later)
+
+
+def exported(path: Path, namespace: str | None = None) -> list[bytes]:
+    """All lines of an export."""
+    with opened(path) as memory:
+        return list(memory.export(namespace))
+
+
+def said(path: Path, text: str, **draft: Any) -> str:
+    """Say one thing more; its address."""
+    with opened(path) as memory:
+        return memory.remember(Draft(text=text, **draft), scope=Scope.USER).record.address
+
+
+def erased(path: Path, address: str) -> None:
+    """Erase what was said."""
+    with opened(path) as memory:
+        assert memory.forget(address, dry_run=False).left == ()
+
+
+def answers(path: Path, home: Home) -> dict[str, Any]:
+    """What a store says to everything that can be asked."""
+    with opened(path) as memory:
+        return survey(memory, home)
+
+
+def bytes_of(path: Path) -> bytes:
+    """All bytes of a store's files, in its place."""
+    names = (path, *(path.with_name(path.name + suffix) for suffix in ("-wal", "-shm", "-journal")))
+    return b"".join(each.read_bytes() for each in names if each.exists())
+
+
+def stranger(lines: list[bytes], folder: Path) -> list[str]:
+    """What somebody without the program says of an export, by the public key: one line a fault, and the sum."""
+    file = folder / "export.jsonl"
+    file.write_bytes(b"".join(lines))
+    done = subprocess.run(
+        [sys.executable, "-I", VERIFIER, file, PUBLIC.hex()], capture_output=True, text=True, check=False
+    )
+    assert done.stderr == ""
+    return done.stdout.splitlines()
+
+
+# Backups.
+
+
+def test_a_backup_is_the_store_and_answers_as_it_does(home: Home, tmp_path: Path) -> None:
+    """The same heads, nothing beside the file, nobody else's business, and the same answers to every question."""
+    target = tmp_path / "b.db"
+
+    with opened(home.path) as memory:
+        moved = memory.backup(target)
+
+    assert (moved.path, moved.head.hex()) == (target, report(home.path).heads[moved.store][1].hex())
+    assert stat.S_IMODE(target.stat().st_mode) == 0o600
+    assert [each.name for each in tmp_path.glob("*b.db*")] == ["b.db"]
+    assert report(target).heads == report(home.path).heads
+    assert answers(target, home) == answers(home.path, home)
+
+
+def writing(path: Path, ready: Any, stop: Any) -> None:
+    """Write until told to stop, as another process does."""
+    with opened(path) as memory:
+        while not stop.is_set():
+            memory.remember("another line", scope=Scope.USER)
+            ready.set()
+
+
+def test_a_backup_of_a_busy_store_is_of_one_moment(home: Home, tmp_path: Path) -> None:
+    """While another process writes, each backup verifies, and a later one goes further."""
+    ready, stop = (multiprocessing.get_context("forkserver").Event() for _ in range(2))
+    writer = process(writing, home.path, ready, stop)
+    assert ready.wait(30)
+
+    with opened(home.path) as memory:
+        moved = [memory.backup(tmp_path / name) for name in ("one.db", "two.db")]
+    stop.set()
+    writer.join(30)
+
+    assert [report(each.path).ok for each in moved] == [True, True]
+    assert moved[0].commits < moved[1].commits
+
+
+def test_a_backup_never_replaces_a_file(home: Home, tmp_path: Path) -> None:
+    """A file of that name is left as it is; another name is taken."""
+    target = tmp_path / "b.db"
+    target.write_text("mine")
+
+    with opened(home.path) as memory, pytest.raises(UsageError, match="is there already"):
+        memory.backup(target)
+
+    assert target.read_text() == "mine"
+    with opened(home.path) as memory:
+        assert memory.backup(tmp_path / "c.db").commits
+
+
+def test_a_copy_that_does_not_verify_gets_no_name(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a failing disk makes of a copy is noticed, and nothing is left that could be taken for a backup."""
+    copy = SqliteStore.copy
+
+    def failing(store: SqliteStore, target: Path) -> None:
+        copy(store, target)
+        damaged(target)
+
+    monkeypatch.setattr(SqliteStore, "copy", failing)
+    with opened(home.path) as memory, pytest.raises(CorruptionError, match="the copy does not verify"):
+        memory.backup(tmp_path / "b.db")
+
+    assert list(tmp_path.glob("*b.db*")) == []
+
+
+def damaged(path: Path) -> None:
+    """Alter a text as a plain SQL client does."""
+    client = plain_client(path)
+    client.execute("UPDATE content SET body = CAST(replace(body, 'lantern', 'lentern') AS BLOB)")
+    client.close()
+
+
+# Restoring.
+
+
+@pytest.fixture
+def backup(home: Home, tmp_path: Path) -> Path:
+    """A backup of the home as it is; the home goes on from there."""
+    with opened(home.path) as memory:
+        memory.backup(tmp_path / "b.db")
+    return tmp_path / "b.db"
+
+
+def test_a_backup_comes_back_where_nothing_is(home: Home, backup: Path, tmp_path: Path) -> None:
+    """On another machine the store is there again, with the same heads and answers; the backup is left as it was."""
+    (tmp_path / "other").mkdir()
+    path, before = tmp_path / "other" / "store.db", backup.read_bytes()
+
+    moved = restored(backup, path)
+
+    assert (moved.replaced, moved.abandoned) == (None, {})
+    assert report(path).heads == report(home.path).heads
+    assert answers(path, home) == answers(home.path, home)
+    assert backup.read_bytes() == before
+    assert sorted(each.name for each in path.parent.iterdir()) == ["state", "store.db"]
+
+
+def test_a_store_that_is_ahead_is_not_replaced_unasked(home: Home, backup: Path) -> None:
+    """A restore over newer commits is refused and changes nothing; over the same ones it is done."""
+    restored(backup, home.path)
+    said(home.path, "written after the backup")
+    before = dump(home.path)
+
+    with pytest.raises(ConflictError, match="does not contain commit") as refused:
+        restored(backup, home.path)
+
+    assert "--accept" in refused.value.hint
+    assert dump(home.path) == before
+
+
+def test_what_a_restore_gives_up_stays_on_record(home: Home, backup: Path) -> None:
+    """Accepted, the head that was given up stands in the audit trail, and its commits in the file beside."""
+    address = said(home.path, "written after the backup")
+    heads = report(home.path).heads
+
+    moved = restored(backup, home.path, accept=True)
+
+    with opened(home.path) as memory:
+        event = next(event for event in memory.audit() if event.operation == "restore")
+        assert event.target in heads
+        assert memory.verify().ok
+        with pytest.raises(LedgerstoneError):
+            memory.get(address)
+    assert moved.abandoned == {event.target: heads[str(event.target)][0]}
+    assert moved.replaced == home.path.with_name("store.db.replaced-1")
+    assert report(moved.replaced).heads == heads
+
+
+def test_a_copy_that_went_on_by_itself_is_another_head(home: Home, backup: Path, tmp_path: Path) -> None:
+    """Two continuations of one head: neither replaces the other unless told so."""
+    copy = Path(shutil.copy2(backup, tmp_path / "copy.db"))
+    said(copy, "here")
+    said(copy, "and on")
+    said(home.path, "there")
+
+    with pytest.raises(ConflictError):
+        restored(copy, home.path)
+
+    assert restored(copy, home.path, accept=True).abandoned
+
+
+def test_another_store_is_not_replaced_unasked(home: Home, backup: Path, tmp_path: Path) -> None:
+    """A new store that somebody made in the meantime stays, until the restore is told to replace it."""
+    path = tmp_path / "fresh.db"
+    with opened(path, create=True):
+        pass
+
+    with pytest.raises(ConflictError, match="the place of another store"):
+        restored(backup, path)
+
+    restored(backup, path, accept=True)
+    assert answers(path, home) == answers(home.path, home)
+
+
+def test_a_backup_that_does_not_verify_replaces_nothing(home: Home, backup: Path, tmp_path: Path) -> None:
+    """A damaged one, one by another key, a file that is none, an empty one: refused, and all is as before."""
+    altered, other, empty = Path(shutil.copy2(backup, tmp_path / "altered.db")), tmp_path / "text", tmp_path / "empty"
+    damaged(altered)
+    other.write_text("no database " * 100)
+    empty.touch()
+    before = home.path.read_bytes()
+
+    with pytest.raises(CorruptionError, match="does not verify"):
+        restored(altered, home.path)
+    with pytest.raises(CorruptionError, match="no trusted key"):
+        restored(backup, home.path, keys=OTHER_KEYS)
+    for strange in (other, empty):
+        with pytest.raises(FormatError):
+            restored(strange, home.path)
+
+    assert home.path.read_bytes() == before
+    assert list(tmp_path.glob(".store.db*")) == []
+    assert restored(backup, home.path).replaced
+
+
+def holding(path: Path, ready: Any, stop: Any) -> None:
+    """Have a store open, as a server has, and do nothing."""
+    with opened(path, caller=TOOL):
+        ready.set()
+        stop.wait(60)
+
+
+def test_nothing_is_replaced_under_a_process_that_has_it_open(home: Home, backup: Path) -> None:
+    """A server that runs is named as what is in the way; once it has ended, the restore is done."""
+    ready, stop = (multiprocessing.get_context("forkserver").Event() for _ in range(2))
+    server = process(holding, home.path, ready, stop)
+    assert ready.wait(30)
+
+    with pytest.raises(UnavailableError, match="in use by another process"):
+        restored(backup, home.path)
+
+    stop.set()
+    server.join(30)
+    assert restored(backup, home.path).replaced
+
+
+def test_a_restore_that_is_broken_off_leaves_the_store(
+    home: Home, backup: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever fails on the way, the store that was there opens and answers as before."""
+    before = answers(home.path, home)
+    for name in ("settle", "keep"):
+        with monkeypatch.context() as patch:
+            patch.setattr(files, name, failing)
+            with pytest.raises(UnavailableError):
+                restored(backup, home.path)
+
+        assert answers(home.path, home) == before
+
+
+def failing(*_: object) -> None:
+    """Fail as a disk does."""
+    raise OSError(5, "Input/output error")
+
+
+def test_a_store_damaged_past_reading_is_replaced(home: Home, backup: Path) -> None:
+    """The very case a backup is for: a file that is no database any more is put aside, its log with it."""
+    with opened(home.path) as memory:
+        memory.remember("in the log", scope=Scope.USER)
+        Path(shutil.copy2(f"{home.path}-wal", home.path.with_name("log")))
+    log = home.path.with_name("log").rename(f"{home.path}-wal")
+    home.path.write_bytes(b"\xff" * 8192)
+    shutil.rmtree(home.path.with_name("state"))
+
+    moved = restored(backup, home.path)
+
+    assert moved.replaced is not None
+    assert moved.replaced.read_bytes() == b"\xff" * 8192
+    assert not log.exists()
+    assert report(home.path).ok
+
+
+def test_the_replaced_file_goes_if_told_so(home: Home, backup: Path, tmp_path: Path) -> None:
+    """By default each replaced file stays under a number of its own; with ``discard`` none does."""
+    restored(backup, home.path)
+    restored(backup, home.path)
+
+    assert restored(backup, home.path, discard=True).replaced is None
+
+    assert sorted(each.name for each in tmp_path.glob("*replaced*")) == ["store.db.replaced-1", "store.db.replaced-2"]
+
+
+def test_giving_up_commits_takes_admin(home: Home, backup: Path) -> None:
+    """A program in the user's name restores what loses nothing, and may give up nothing."""
+    restored(backup, home.path, caller=TOOL)
+    said(home.path, "newer")
+
+    with pytest.raises(AuthorityError):
+        restored(backup, home.path, caller=TOOL, accept=True)
+
+    assert restored(backup, home.path, accept=True).abandoned
+
+
+def test_erased_text_does_not_come_back_with_a_backup(home: Home, tmp_path: Path) -> None:
+    """A backup from before an erasure is restored without the text: no file in the place has it at any moment."""
+    address = said(home.path, SECRET)
+    with opened(home.path) as memory:
+        memory.backup(tmp_path / "b.db")
+    erased(home.path, address)
+    assert SECRET.encode() in (tmp_path / "b.db").read_bytes()
+
+    restored(tmp_path / "b.db", home.path, accept=True)
+
+    with opened(home.path) as memory:
+        assert memory.get(address).text is None
+        assert memory.verify().ok
+    assert SECRET.encode() not in bytes_of(home.path)
+
+
+def test_nobody_brings_back_what_they_cannot_erase_again(home: Home, tmp_path: Path) -> None:
+    """Elsewhere on the machine too, an old backup is refused to a caller who may not forget."""
+    address = said(home.path, SECRET)
+    with opened(home.path) as memory:
+        memory.backup(tmp_path / "b.db")
+    erased(home.path, address)
+    path = tmp_path / "elsewhere.db"
+
+    for caller, keys in ((TOOL, KEYS), (OWNER, READ_ONLY)):
+        with pytest.raises(AuthorityError, match="were erased on this machine"):
+            restored(tmp_path / "b.db", path, caller=caller, keys=keys)
+
+    assert not path.exists()
+    restored(tmp_path / "b.db", path)
+    assert SECRET.encode() not in bytes_of(path)
+
+
+# Exports and imports.
+
+
+def test_an_export_has_the_form_of_the_golden_ledger(tmp_path: Path) -> None:
+    """The golden ledger is imported as it stands, and comes out again line for line."""
+    lines = golden.TEXT.encode().splitlines(keepends=True)
+
+    Memory.import_lines(lines, tmp_path / "g.db", keys=GOLDEN_KEYS, caller=replace(OWNER, principal="local:ada"))
+
+    with Memory.open(tmp_path / "g.db", keys=GOLDEN_KEYS, caller=OWNER) as memory:
+        assert list(memory.export()) == lines
+
+
+def test_a_stranger_verifies_an_export(home: Home, tmp_path: Path) -> None:
+    """The second verifier finds no fault by the public key, and names the text that was altered."""
+    lines = exported(home.path)
+
+    assert stranger(lines, tmp_path) == ["0 faults"]
+
+    found = stranger([line.replace(b"zanzibar", b"zanzibor") for line in lines], tmp_path)
+    assert [fault.partition("\t")[0] for fault in found] == ["content", "1 faults"]
+
+
+def test_an_import_makes_the_same_store(home: Home, tmp_path: Path) -> None:
+    """The same heads, signatures and answers, and an export that is the same byte for byte."""
+    path, lines = tmp_path / "copy.db", exported(home.path)
+
+    moved = imported(lines, path)
+
+    assert moved.new == {name: sequence + 1 for name, (sequence, _) in report(home.path).heads.items()}
+    assert answers(path, home) == answers(home.path, home)
+    assert exported(path) == lines
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_importing_twice_changes_nothing(home: Home, tmp_path: Path) -> None:
+    """Neither where it was imported nor where it came from, and nor does an older export."""
+    lines = exported(home.path)
+    said(home.path, "newer")
+    imported(lines, tmp_path / "copy.db")
+    before = [dump(path) for path in (tmp_path / "copy.db", home.path)]
+
+    assert [imported(lines, path).new for path in (tmp_path / "copy.db", home.path)] == [{}, {}]
+
+    assert [dump(path) for path in (tmp_path / "copy.db", home.path)] == before
+
+
+def test_a_newer_export_adds_only_what_is_new(home: Home, tmp_path: Path) -> None:
+    """New commits of a chain, and new chains, are added to the copy, by a public key alone."""
+    path = tmp_path / "copy.db"
+    imported(exported(home.path), path)
+    address = said(home.path, "a new thing, under quince")
+    with opened(home.path, caller=replace(OWNER, session="another")) as memory:
+        memory.remember("in a new chain", scope=Scope.SESSION)
+
+    moved = imported(exported(home.path), path, keys=READ_ONLY)
+
+    assert moved.new is not None
+    assert sorted(moved.new.values()) == [1, 1, 2]
+    assert report(path).heads == report(home.path).heads
+    with opened(path) as memory:
+        assert [item.record.address for item in memory.recall("quince").items if "quince" in str(item.record.text)] == [
+            address
+        ]
+
+
+def test_a_fork_is_refused(home: Home, tmp_path: Path) -> None:
+    """Of two that went on separately neither is imported into the other, and both stay as they are."""
+    path = tmp_path / "copy.db"
+    imported(exported(home.path), path)
+    said(path, "here")
+    said(home.path, "there")
+    said(home.path, "and on")
+    before = dump(path)
+
+    with pytest.raises(ConflictError, match="a fork"):
+        imported(exported(home.path), path)
+
+    assert dump(path) == before
+
+
+def test_an_export_of_another_store_is_refused(home: Home, tmp_path: Path) -> None:
+    """A store takes in its own history and nobody else's."""
+    with opened(tmp_path / "other.db", create=True):
+        pass
+
+    with pytest.raises(ConflictError, match="is of store"):
+        imported(exported(tmp_path / "other.db"), home.path)
+
+
+Edit = Callable[[list[dict[str, Any]]], object]
+
+
+def _last(lines: list[dict[str, Any]], what: str) -> int:
+    return max(place for place, line in enumerate(lines) if line["line"] == what)
+
+
+def _swap(lines: list[dict[str, Any]]) -> None:
+    last = _last(lines, "commit")
+    lines[last], lines[last + 1] = lines[last + 1], lines[last]
+
+
+EDITS: dict[str, Edit] = {
+    "a text altered": lambda lines: lines[_last(lines, "content")].update(
+        content=lines[_last(lines, "content")]["content"].replace("quarry", "quarrel")
+    ),
+    "a text left out": lambda lines: lines.pop(_last(lines, "content")),
+    "an entry left out": lambda lines: lines.pop(_last(lines, "entry")),
+    "a commit left out": lambda lines: lines.pop(_last(lines, "commit")),
+    "lines swapped": _swap,
+    "a line twice": lambda lines: lines.insert(_last(lines, "content"), lines[_last(lines, "content")]),
+    "cut short": lambda lines: lines.pop(),
+    "a chain left out": lambda lines: lines.__delitem__(slice(_last(lines, "commit") - 10, None)),
+    "another signature": lambda lines: lines[-1].update(signature="00" * 64),
+    "another head": lambda lines: lines[-1].update(id="00" * 32),
+    "a field added": lambda lines: lines[-1].update(more=1),
+    "a place below none": lambda lines: lines[-1].update(sequence=-1),
+    "a number for a text": lambda lines: lines[-1].update(id=7),
+    "an unknown line": lambda lines: lines.append({"line": "tail", "namespace": lines[-1]["namespace"]}),
+    "no object": lambda lines: lines.append([]),  # type: ignore[arg-type]
+}
+
+
+@pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
+def test_an_altered_export_leaves_nothing(home: Home, tmp_path: Path, edit: Edit) -> None:
+    """Whatever was altered, no store appears, and a store that is there stays; as it was given it is imported."""
+    whole = exported(home.path)
+    (tmp_path / "new").mkdir()
+    path = tmp_path / "new" / "copy.db"
+    lines = [json.loads(line) for line in whole]
+    edit(lines)
+
+    with pytest.raises(CorruptionError):
+        imported([json.dumps(line, ensure_ascii=False).encode() for line in lines], path)
+
+    assert [each.name for each in path.parent.iterdir() if each.is_file()] == []
+    assert imported(whole, path).new
+
+
+OTHERS = [b"", b"\xff", b"[]", b'{"line":"ledger","format":2,"store":"x"}', b'{"line":"head"}']
+
+
+@pytest.mark.parametrize("first", OTHERS, ids=range(len(OTHERS)))
+def test_what_is_no_export_is_called_so(tmp_path: Path, first: bytes) -> None:
+    """An empty file, another format and other people's JSON are no damaged exports of ours."""
+    with pytest.raises(FormatError):
+        imported([first], tmp_path / "copy.db")
+
+
+def test_an_export_is_judged_by_the_key_that_is_trusted(home: Home, tmp_path: Path) -> None:
+    """Another key's store is refused; the public key alone makes one that can be read."""
+    lines = exported(home.path)
+
+    with pytest.raises(CorruptionError, match="no trusted key"):
+        imported(lines, tmp_path / "copy.db", keys=OTHER_KEYS)
+
+    imported(lines, tmp_path / "copy.db", keys=READ_ONLY)
+    with opened(tmp_path / "copy.db", keys=READ_ONLY) as memory:
+        assert memory.get(home.memories["last"]).text == "the last lantern"
+
+
+def test_erased_text_is_in_no_export_and_comes_back_with_none(home: Home, tmp_path: Path) -> None:
+    """An export has nothing of it; an older one, imported where the store was or elsewhere, does not bring it back."""
+    address = said(home.path, SECRET)
+    older = exported(home.path)
+    erased(home.path, address)
+
+    newer = exported(home.path)
+    imported(older, home.path)
+    imported(older, tmp_path / "copy.db")
+
+    assert SECRET.encode() in b"".join(older)
+    assert SECRET.encode() not in b"".join(newer)
+    for path in (home.path, tmp_path / "copy.db"):
+        with opened(path) as memory:
+            assert memory.get(address).text is None
+        assert SECRET.encode() not in bytes_of(path)
+        assert report(path).ok
+
+
+def test_an_erasure_travels_with_an_export(home: Home, tmp_path: Path) -> None:
+    """A copy on another machine loses a text when it imports the commits that erase it."""
+    (tmp_path / "other").mkdir()
+    path, address = tmp_path / "other" / "copy.db", said(home.path, SECRET)
+    imported(exported(home.path), path)
+    assert SECRET.encode() in bytes_of(path)
+    erased(home.path, address)
+
+    imported(exported(home.path), path)
+
+    assert report(path).heads == report(home.path).heads
+    assert SECRET.encode() not in bytes_of(path)
+
+
+def test_one_namespace_leaves_without_the_others(home: Home, tmp_path: Path) -> None:
+    """Its export verifies, has no word of the others, is no store of its own, and brings its news to a copy."""
+    copy = tmp_path / "copy.db"
+    imported(exported(home.path), copy)
+    said(home.path, "news of the user")
+    with opened(home.path) as memory:
+        user = memory.bound()["user"]
+
+    lines = exported(home.path, user)
+
+    text = b"".join(lines).decode()
+    assert "news of the user" in text
+    assert "cedar" not in text
+    assert [line.partition(":")[0] for line in stranger(lines, tmp_path)] == [f"of {user} alone", "0 faults"]
+    with pytest.raises(ConflictError, match="no store of its own"):
+        imported(lines, tmp_path / "alone.db")
+    assert imported(lines, copy).new == {user: 1}
+    assert report(copy).heads == report(home.path).heads
+
+
+def test_names_that_were_left_out_are_not_missed_in_silence(home: Home, tmp_path: Path) -> None:
+    """A copy that does not have them yet refuses the part, and takes the whole."""
+    copy = tmp_path / "copy.db"
+    imported(exported(home.path), copy)
+    with opened(home.path) as memory:
+        memory.alias(memory.bound()["project"], path="/srv/larch")
+        user = memory.bound()["user"]
+
+    with pytest.raises(ConflictError, match="leaves out 1 names"):
+        imported(exported(home.path, user), copy)
+
+    assert imported(exported(home.path), copy).new
+
+
+def test_a_program_takes_along_only_what_it_is_bound_to(home: Home) -> None:
+    """Without admin: a namespace that is bound and may be read, and neither the store nor another's namespace."""
+    with opened(home.path) as memory:
+        bound = memory.bound()
+    elsewhere = replace(TOOL, project=None)
+
+    with opened(home.path, caller=TOOL) as memory:
+        assert list(memory.export(bound["project"]))
+        with pytest.raises(AuthorityError):
+            list(memory.export())
+    with opened(home.path, caller=elsewhere) as memory, pytest.raises(AuthorityError):
+        list(memory.export(bound["project"]))
+    with opened(home.path) as memory, pytest.raises(NotFoundError):
+        list(memory.export("ns_0000000000000000"))
+
+
+def test_importing_into_a_store_takes_admin(home: Home) -> None:
+    """A program may make a store of an export, and add to none."""
+    lines = exported(home.path)
+
+    with pytest.raises(AuthorityError):
+        imported(lines, home.path, caller=TOOL)
+
+    assert imported(lines, home.path.with_name("new.db"), caller=TOOL).new
+
+
+def test_the_records_of_a_store_are_those_that_stand(home: Home) -> None:
+    """Each namespace's in turn, neither superseded nor retracted ones, with their texts."""
+    with opened(home.path) as memory:
+        records = list(memory.records())
+        mine = list(memory.records(memory.bound()["user"]))
+
+    texts = {record.text for record in records}
+    assert {"the door is painted green", "cedar builds with make"} <= texts
+    assert not {"the door is painted blue", "the lake is salty"} & texts
+    assert {record.namespace for record in mine} == {mine[0].namespace}
+
+
+# Reading only.
+
+
+def test_nothing_is_written_read_only(home: Home) -> None:
+    """Every verb that writes is refused with what to do; every answer is the same; no byte of the file changes."""
+    before, expected = home.path.read_bytes(), answers(home.path, home)
+
+    with opened(home.path, read_only=True) as memory:
+        for write in writes(memory, home):
+            with pytest.raises(StoreError, match="read-only") as refused:
+                write()
+            assert "LEDGERSTONE_READ_ONLY" in refused.value.hint
+        assert {name: expected[name] for name in expected if name != "status"}.items() <= survey(memory, home).items()
+        assert memory.verify().ok
+        assert memory.forget(home.memories["last"]).addresses
+
+    assert home.path.read_bytes() == before
+    with opened(home.path) as memory:
+        assert memory.remember("and now", scope=Scope.USER).sequence
+
+
+def writes(memory: Memory, home: Home) -> Iterator[Callable[[], object]]:
+    """Everything that would write."""
+    user = memory.bound()["user"]
+    yield lambda: memory.remember("x", scope=Scope.USER)
+    yield lambda: memory.close_task(home.memories["task"])
+    yield lambda: memory.retract(home.memories["last"], reason="x")
+    yield lambda: memory.forget(home.memories["last"], dry_run=False)
+    yield lambda: memory.expire(dry_run=False)
+    yield lambda: memory.verify(accept=True)
+    yield memory.rebuild
+    yield memory.use_project
+    yield lambda: memory.alias(user, path="/x")
+    yield lambda: memory.detach(user, "/x")
+    yield lambda: memory.grant("x", Act.READ, scope=Scope.USER)
+    yield lambda: memory.revoke(memory.grants()[0]["grant"])
+
+
+def reading_as_nobody(path: Path, answer: Any) -> None:
+    """Read a store that this process cannot write, neither file nor folder."""
+    if os.getuid() == 0:
+        os.setgid(65534)
+        os.setuid(65534)
+    try:
+        with Memory.open(path, keys=READ_ONLY, caller=OWNER, read_only=True) as memory:
+            answer.put(memory.recall("last lantern", mode=Mode.LEXICAL).items[0].record.text)
+            answer.put(memory.verify().ok)
+    except LedgerstoneError as error:
+        answer.put(error.message)
+
+
+@pytest.fixture
+def medium() -> Iterator[Path]:
+    """A folder that everybody may look into."""
+    folder = Path(tempfile.mkdtemp())
+    yield folder
+    folder.chmod(0o755)
+    shutil.rmtree(folder)
+
+
+def test_a_store_is_read_where_nothing_can_be_written(backup: Path, medium: Path) -> None:
+    """From a folder that forbids it, as a read-only medium does, a backup is read and verified."""
+    shutil.copy(backup, medium / "store.db")
+    (medium / "store.db").chmod(0o444)
+    medium.chmod(0o555)
+    answer = multiprocessing.get_context("forkserver").Queue()
+
+    process(reading_as_nobody, medium / "store.db", answer).join(30)
+
+    assert [answer.get(timeout=5), answer.get(timeout=5)] == ["the last lantern", True]
+    assert [each.name for each in medium.iterdir()] == ["store.db"]
+
+
+def test_an_older_schema_is_not_read_before_it_was_brought_up(home: Home) -> None:
+    """Read-only a file of an older schema is refused with what to do, and left as it is."""
+    client = plain_client(home.path)
+    client.execute("PRAGMA user_version = 0")
+    client.close()
+
+    with pytest.raises(FormatError, match="schema 0") as refused:
+        opened(home.path, read_only=True)
+
+    assert "once without --read-only" in refused.value.hint
