@@ -6,6 +6,7 @@ import json
 import multiprocessing
 import os
 import shutil
+import signal
 import stat
 import subprocess
 import sys
@@ -36,6 +37,7 @@ from ledgerstone import (
     UnavailableError,
     UsageError,
     files,
+    moving,
 )
 from ledgerstone.moving import Moved
 from ledgerstone.store.sqlite import SqliteStore
@@ -342,6 +344,27 @@ def test_a_restore_that_is_broken_off_leaves_the_store(
                 restored(backup, home.path)
 
         assert answers(home.path, home) == before
+
+
+def dying(backup: Path, path: Path) -> None:
+    """Restore, and be killed before the exchange, with the draft as it is."""
+    moving._exchange = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
+    restored(backup, path)
+
+
+def test_what_a_killed_restore_left_is_swept_away(home: Home, backup: Path, tmp_path: Path) -> None:
+    """The store is as before; the draft beside it goes with the next restore, that of a living process stays."""
+    before = answers(home.path, home)
+    living = tmp_path / f".store.db.new-{os.getppid()}"
+    living.touch()
+    process(dying, backup, home.path).join(30)
+    drafts = set(tmp_path.glob(".store.db.new-*"))
+
+    restored(backup, home.path)
+
+    assert len(drafts) > 1
+    assert set(tmp_path.glob(".store.db.new-*")) == {living}
+    assert answers(home.path, home) == before
 
 
 def failing(*_: object) -> None:

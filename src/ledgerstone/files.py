@@ -20,6 +20,8 @@ def whole(target: Path) -> Iterator[Path]:
     Mode 0600, and durable when the block has ended. Raises UsageError when the target is there already.
     """
     draft = beside(target, "draft")
+    with suppress(OSError):
+        sweep(target, "draft")
     try:
         # The name is taken first, so that nobody's file is replaced in the end.
         make(target)
@@ -45,6 +47,25 @@ def whole(target: Path) -> Iterator[Path]:
 def beside(target: Path, what: str) -> Path:
     """A name for a file of this process in the folder of another one."""
     return target.with_name(f".{target.name}.{what}-{os.getpid()}")
+
+
+def sweep(target: Path, what: str) -> None:
+    """Remove what processes that were killed have left under such names, with the logs beside them."""
+    start = f".{target.name}.{what}-"
+    for each in target.parent.iterdir() if target.parent.is_dir() else ():
+        number = each.name.removeprefix(start).partition("-")[0]
+        if each.name.startswith(start) and number.isdigit() and not _lives(int(number)):
+            each.unlink(missing_ok=True)
+
+
+def _lives(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # It is somebody else's.
+        return True
+    return True
 
 
 def settle(path: Path) -> None:

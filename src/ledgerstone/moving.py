@@ -196,6 +196,8 @@ def _draft(path: Path, opening: Opening) -> Iterator[Path]:
     anchors = opening.anchors(draft)
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # A draft may hold what was erased; whoever was killed over it left it there.
+        files.sweep(path, "new")
         yield draft
     except OSError as error:
         raise UnavailableError(f"{path}: {error.strerror or error}") from error
