@@ -28,6 +28,7 @@ from ledgerstone import (
     Status,
     UsageError,
 )
+from ledgerstone.anchors import Anchors
 from ledgerstone.store import sqlite
 from tests.memories import ADA, BOB, ELSEWHERE, EVENING, MODEL, NOBODY, SECOND, Scratch
 from tests.stores import dump, plain_client
@@ -587,6 +588,20 @@ def test_a_backup_does_not_bring_an_erased_text_back(scratch: Scratch, tmp_path:
         assert memory.verify().ok
     assert held(tmp_path, *WORDS, "filler") == set()
     scratch.memory = scratch.open()
+
+
+def test_a_line_half_written_hides_no_other(tmp_path: Path) -> None:
+    """Of what is remembered as erased, a power cut costs the line that it met, and none before or after."""
+    anchors = Anchors(tmp_path, "/a/store")
+    before, torn, after = (bytes([number]) * 32 for number in range(3))
+    anchors.keep_erased([before, torn])
+    file = anchors.folder / "erased"
+    file.write_bytes(file.read_bytes().rstrip()[:-7])
+
+    anchors.keep_erased([after])
+
+    assert anchors.erased() == {before, after}
+    anchors.close()
 
 
 def test_what_cannot_be_erased_again_is_a_finding(scratch: Scratch, tmp_path: Path) -> None:

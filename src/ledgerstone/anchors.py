@@ -31,6 +31,7 @@ LOCK_TRIES: Final = 400
 LOCK_SECONDS: Final = 0.005
 _LINE: Final = 20 + 1 + 64 + 1 + 20 + 1
 _FENCE_LINE: Final = 20 + 1 + 64 + 1
+_ERASED_LINE: Final = 64
 _FENCE: Final = "fence"
 _READ: Final = os.O_RDONLY
 _WRITE: Final = os.O_RDWR | os.O_CREAT
@@ -137,7 +138,8 @@ class Anchors:
 
     def keep_erased(self, commitments: Iterable[bytes]) -> None:
         """Remember commitments whose contents were erased, so that an older copy does not bring them back."""
-        lines = "".join(f"{commitment.hex()}\n" for commitment in sorted(commitments)).encode("ascii")
+        # A line that a power cut left half written ends here, and takes no other one with it.
+        lines = "".join(f"\n{commitment.hex()}" for commitment in sorted(commitments)).encode("ascii")
         if lines:
             with self._locked():
                 descriptor = self._descriptor("erased", _WRITE)
@@ -148,7 +150,8 @@ class Anchors:
 
         def read() -> frozenset[bytes]:
             files = self.folder.parent.glob("*/erased")
-            return frozenset(bytes.fromhex(line) for file in files for line in file.read_text("ascii").split())
+            lines = (line for file in files for line in file.read_text("ascii").split())
+            return frozenset(bytes.fromhex(line) for line in lines if len(line) == _ERASED_LINE)
 
         return self._readable(read, frozenset())
 
