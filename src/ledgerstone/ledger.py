@@ -279,7 +279,9 @@ class Ledger:
                     block.store_commit(rows[start : start + MAX_REFUSALS], principal=owner, origin=Origin.SYSTEM)
         except LedgerstoneError:
             with self._lock:
-                self._refusals = noted | self._refusals
+                for key, (count, first, last) in noted.items():
+                    since = self._refusals.setdefault(key, [0, first, last])
+                    since[:] = since[0] + count, min(since[1], first), max(since[2], last)
             raise
 
     def begin(self, caller: Caller) -> None:
