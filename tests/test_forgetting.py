@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
@@ -27,6 +27,7 @@ from ledgerstone import (
     Standing,
     Status,
     UsageError,
+    traces,
 )
 from ledgerstone.anchors import Anchors
 from ledgerstone.store import sqlite
@@ -543,6 +544,50 @@ def test_the_store_is_sound_before_it_is_cleaned(
     scratch.heads()
     fill(ada)
     scratch.heads()
+
+
+def test_what_could_not_be_looked_at_is_told(scratch: Scratch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The text is erased, and it is said that nobody looked, or that a backup could bring it back."""
+    record = scratch.memory.remember(TEXT).record
+    scratch.memory.close()
+    with _anchored(scratch, tmp_path / "state") as memory:
+        remembered = next((tmp_path / "state").rglob("fence")).with_name("erased")
+        remembered.mkdir()
+
+        def refuse(*_: object) -> NoReturn:
+            raise OSError("no such program")
+
+        monkeypatch.setattr(traces, "look", refuse)
+
+        done = memory.forget(record.memory, dry_run=False)
+
+        assert memory.get(record.memory).text is None
+    assert [line.partition(":")[0] for line in done.left] == [
+        "not remembered outside the store, so that a backup could bring it back",
+        "the files could not be looked through",
+    ]
+    scratch.memory = scratch.open()
+
+
+@pytest.mark.parametrize("column", ["memory", "version", "digest"])
+def test_a_row_that_leads_astray_erases_nothing(scratch: Scratch, ada: Memory, column: str) -> None:
+    """What is erased is what its signed entry says it is, whatever a row says; untouched rows lead to it."""
+    named, other = (ada.remember(text).record for text in ("the one named", "another one"))
+    value = {"memory": named.memory, "version": 2, "digest": named.digest}[column]
+    target = named.digest.hex() if column == "digest" else named.memory
+    assert ada.forget(target).addresses == (named.address,)
+    with _by_hand(scratch) as execute:
+        execute(
+            f"UPDATE record SET {column} = ?, prefix = (SELECT prefix FROM record WHERE memory = ?) "  # noqa: S608
+            "WHERE memory = ?",
+            (value, named.memory, named.memory if column == "version" else other.memory),
+        )
+
+    with pytest.raises(CorruptionError):
+        ada.forget(target, dry_run=False)
+
+    with _by_hand(scratch) as execute:
+        assert execute("SELECT count(*) FROM content WHERE instr(body, CAST('another one' AS BLOB))").get == 1
 
 
 def test_another_reader_goes_on_after_an_erasure(scratch: Scratch, ada: Memory) -> None:
