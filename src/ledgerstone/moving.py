@@ -214,7 +214,7 @@ def _put(draft: Path, path: Path, opening: Opening, *, accept: bool, discard: bo
     present = _present(path)
     try:
         with ledger.store.read() as reader:
-            report = verified(reader, ledger.keyring, "it")
+            report = verified(reader, ledger.keyring, "what is to stand there")
             store = reader.first_chain() or ""
             gone = _abandoned(reader, report, present, known)
         strange = {present.store if present else None, known.store() if known else None} - {None, store}
@@ -316,7 +316,9 @@ def _refuse_loss(path: Path, gone: Mapping[str, Anchor], strange: Iterable[str |
     for name, anchor in sorted(gone.items()):
         more = f", nor heads of {len(gone) - 1} more namespaces" if len(gone) > 1 else ""
         raise ConflictError(
-            f"it does not contain commit {anchor.sequence} of {name}, which is here or was seen here{more}", hint=hint
+            f"what is to stand at {path} does not contain commit {anchor.sequence} of {name}, which is here or was "
+            f"seen here{more}",
+            hint=hint,
         )
 
 
