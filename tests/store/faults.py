@@ -17,11 +17,16 @@ NAME: Final = "faulty"
 
 
 class Fault(enum.Enum):
-    """How an operation fails: an error of the device, a full disk, or a write that stops half way."""
+    """How an operation fails: an error of the device, a full disk, a write that stops half way, a sync that is not."""
 
     ERROR = "error"
     FULL = "full"
     TORN = "torn"
+    IGNORED = "ignored"
+
+
+# What can fail. A file is also locked, measured and read; those are not failed here.
+OPERATIONS: Final = ("write", "sync", "truncate", "open")
 
 
 class Faults:
@@ -31,9 +36,14 @@ class Faults:
         self.operation, self.suffix, self.fault = "", "", Fault.ERROR
         self.after = self.times = 0
         self.seen = self.met = 0
+        # Whether a sync that succeeds is waited for. A process that only goes on, or dies, can do without.
+        self.waits = True
 
     def fail(self, operation: str, suffix: str, *, after: int = 0, times: int = 1, fault: Fault = Fault.ERROR) -> None:
-        """From now on: after so many ``operation`` (write, sync, open, any), the next ``times`` fail."""
+        """From now on: after so many ``operation``, the next ``times`` fail.
+
+        An operation is one of OPERATIONS, or any of them.
+        """
         self.operation, self.suffix, self.fault = operation, suffix, fault
         self.after, self.times = after, times
         self.seen = self.met = 0
@@ -71,11 +81,20 @@ class _File(apsw.VFSFile):
             raise self._faults.error()
         super().xWrite(data, offset)
 
+    def xTruncate(self, size: int) -> None:  # noqa: N802 - SQLite's name
+        """Cut the file, or fail to."""
+        if self._faults.strikes("truncate", self._name):
+            raise self._faults.error()
+        super().xTruncate(size)
+
     def xSync(self, flags: int) -> None:  # noqa: N802 - SQLite's name
         """Reach the disk, or fail to."""
         if self._faults.strikes("sync", self._name):
+            if self._faults.fault is Fault.IGNORED:
+                return
             raise self._faults.error()
-        super().xSync(flags)
+        if self._faults.waits:
+            super().xSync(flags)
 
 
 class _System(apsw.VFS):
