@@ -1,734 +1,31 @@
-"""One SQLite file: WAL, synchronous FULL, integer rows, one FTS5 table as boolean postings (sqlite.org/wal.html)."""
+"""One SQLite file: WAL, synchronous FULL, opened with every gate shut (sqlite.org/wal.html, howtocorrupt.html)."""
 
 from __future__ import annotations
 
 import os
 import stat
-import struct
 import threading
-from array import array
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from glob import escape
 from hashlib import sha256
-from itertools import repeat
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote
 
 import apsw
-import orjson
 
-from ledgerstone.core.chain import SIGNATURE_EVERY
-from ledgerstone.core.facts import Change, Known
-from ledgerstone.core.merkle import HASH_BYTES
-from ledgerstone.core.values import DEFAULT_FLOOR, Ending, Kind, Status, Trust
-from ledgerstone.errors import CorruptionError, FormatError, StoreError, UnavailableError, UnknownOutcomeError
+from ledgerstone.errors import FormatError, StoreError, UnavailableError, UnknownOutcomeError
 from ledgerstone.store import schema
-from ledgerstone.store.protocol import (
-    FOLD_EVERY,
-    Candidate,
-    ChainRow,
-    Corpus,
-    Derived,
-    Listed,
-    Row,
-    Standing,
-    Step,
-    Tally,
-    WordRow,
-)
+from ledgerstone.store.rows import SqliteReader, SqliteWriter, believed, translated
 
 BUSY_TIMEOUT_MS: Final = 10_000
 # How long somebody who is just leaving may take to give the file back.
 ALONE_TIMEOUT_MS: Final = 2_000
 # Before 3.51.3 a race at the reset of the WAL could lose commits (sqlite.org/wal.html#walresetbug).
 LEAST_SQLITE: Final = (3, 51, 3)
-_BITS: Final = schema.ROW_BITS
-_MASK: Final = (1 << _BITS) - 1
-_LEVEL_BITS: Final = 36
-_KNOWN: Final = (
-    "row, sequence, digest, memory, version, kind, status, trust, text_bytes, body, depth, key, expires, "
-    "sealed, content_bytes, ended_by, ending"
-)
-
-# How a canonical row that came from elsewhere is written.
-_TRANSCRIBE: Final = {
-    "header": "INSERT INTO header(row, body, id) VALUES(?, ?, ?)",
-    "entry": "INSERT INTO entry(row, body) VALUES(?, ?)",
-    "content": "INSERT INTO content(row, body, salt) VALUES(?, ?, ?)",
-    "signature": "INSERT INTO signature(row, body) VALUES(?, ?)",
-    "tile": "INSERT INTO tile(row, root) VALUES(?, ?)",
-}
-
-# Every table that holds rows of a chain, and which chain a row belongs to.
-_TABLES: Final = (
-    *((table, f"row >> {_BITS}") for table in ("header", "entry", "content", "signature", "tile")),
-    *((table, f"row >> {_BITS}") for table in ("record", "node", "words")),
-    ("link", f"source >> {_BITS}"),
-    *((table, "number") for table in ("catalog", "idempotency", "frequency", "corpus")),
-)
-
-
 # What a cleaning that was kept from its work advises.
 _AGAIN: Final = "run the same command again later"
-
-
-def _known(values: tuple[Any, ...]) -> Known:
-    (
-        row,
-        sequence,
-        digest,
-        memory,
-        version,
-        kind,
-        status,
-        trust,
-        text_bytes,
-        body,
-        depth,
-        key,
-        expires,
-        sealed,
-        content_bytes,
-        by,
-        ending,
-    ) = values
-    try:
-        return Known(
-            position=row & _MASK,
-            sequence=_place(sequence),
-            digest=digest,
-            memory=memory,
-            version=version,
-            kind=Kind(kind),
-            status=Status(status),
-            trust=Trust(trust),
-            text_bytes=text_bytes,
-            body=body,
-            depth=depth,
-            key=key,
-            expires=expires,
-            sealed=bool(sealed),
-            content_bytes=content_bytes,
-            ended_by=_place(by),
-            ending=Ending(ending),
-        )
-    except ValueError as error:
-        raise CorruptionError(f"the row of entry {row & _MASK} is not as it was written: {error}") from error
-
-
-def _place(sequence: int) -> int:
-    """A sequence out of a column, as far as a column can be believed."""
-    if not 0 <= sequence <= _MASK:
-        raise ValueError(f"{sequence} is no sequence")
-    return sequence
-
-
-def _listed(noun: str, value: str, position: int, sequence: int, ended_by: int, ending: int) -> Listed:
-    try:
-        return Listed(noun, value, _place(position), _place(sequence), _place(ended_by), Ending(ending))
-    except ValueError as error:
-        raise CorruptionError(f"a {noun} row of the catalog is not as it was written: {error}") from error
-
-
-def _prefix(digest: bytes) -> int:
-    """Eight bytes of a digest as SQLite's signed integer: enough to find it by, in half an index."""
-    return int.from_bytes(digest[:8], "big", signed=True)
-
-
-@contextmanager
-def _translated() -> Iterator[None]:
-    """SQLite's errors as Ledgerstone's."""
-    try:
-        yield
-    except (apsw.BusyError, apsw.LockedError) as error:
-        raise UnavailableError(
-            f"the store is locked by another process: {error}", hint="nothing was changed; try again"
-        ) from error
-    except (apsw.CorruptError, apsw.ConstraintError) as error:
-        raise CorruptionError(f"the database is damaged: {error}") from error
-    except apsw.ConnectionClosedError as error:
-        raise UnavailableError("this store was closed", hint="open it again") from error
-    except apsw.NotADBError as error:
-        raise FormatError(f"not a Ledgerstone store: {error}") from error
-    except (
-        apsw.FullError,
-        apsw.IOError,
-        apsw.CantOpenError,
-        apsw.ReadOnlyError,
-        apsw.PermissionsError,
-    ) as error:
-        raise UnavailableError(f"the store cannot be used: {error}", hint="nothing was changed") from error
-    except (apsw.SQLError, UnicodeDecodeError) as error:
-        raise CorruptionError(f"the database is not as it was made: {error}") from error
-
-
-class SqliteReader:
-    """One snapshot of the file. Rows are those of a chain's range; nothing here is believed by those who read.
-
-    ``turn`` tells one connection of a store from the next, each of which counts anew what others committed.
-    """
-
-    __slots__ = ("_connection", "_turn")
-
-    def __init__(self, connection: apsw.Connection, turn: int = 0) -> None:
-        self._connection = connection
-        self._turn = turn
-
-    def _one(self, sql: str, *values: Any) -> Any:
-        return self._connection.execute(sql, values).get
-
-    def _column(self, sql: str, *values: Any) -> list[Any]:
-        return [row[0] for row in self._connection.execute(sql, values)]
-
-    def chain(self, namespace: str) -> ChainRow | None:
-        row = self._one("SELECT number, sequence, head, signature, frontier FROM chain WHERE namespace = ?", namespace)
-        if row is None:
-            return None
-        number, sequence, head, signature, frontier = row
-        hashes = tuple(frontier[i : i + HASH_BYTES] for i in range(0, len(frontier), HASH_BYTES))
-        return ChainRow(number, namespace, sequence, head, signature, hashes)
-
-    def edits(self) -> int:
-        """A number that changes whenever another connection has committed."""
-        version: int = self._one("PRAGMA data_version")
-        return self._turn << 32 | version
-
-    def first_chain(self) -> str | None:
-        """The namespace of the chain that was made first, which is the store's own."""
-        namespace: str | None = self._one("SELECT namespace FROM chain WHERE number = 1")
-        return namespace
-
-    def chains(self) -> Iterator[str]:
-        for (namespace,) in self._connection.execute("SELECT namespace FROM chain ORDER BY number"):
-            yield namespace
-
-    def header(self, number: int, sequence: int) -> bytes | None:
-        body: bytes | None = self._one("SELECT body FROM header WHERE row = ?", number << _BITS | sequence)
-        return body
-
-    def headers(self, number: int, *, newest: int, oldest: int) -> Iterator[tuple[int, bytes, bytes]]:
-        """Sequence, id column and bytes, newest first, or oldest first when ``newest`` < ``oldest``."""
-        first, last, order = (oldest, newest, "DESC") if newest >= oldest else (newest, oldest, "ASC")
-        sql = f"SELECT row, id, body FROM header WHERE row BETWEEN ? AND ? ORDER BY row {order}"
-        for row, commit, body in self._connection.execute(sql, (number << _BITS | first, number << _BITS | last)):
-            yield row & _MASK, commit, body
-
-    def signatures(self, number: int) -> dict[int, bytes]:
-        sql = "SELECT row, body FROM signature WHERE row BETWEEN ? AND ?"
-        return {row & _MASK: body for row, body in self._connection.execute(sql, _range(number))}
-
-    def tiles(self, number: int) -> dict[int, bytes]:
-        sql = "SELECT row, root FROM tile WHERE row BETWEEN ? AND ?"
-        return {row & _MASK: root for row, root in self._connection.execute(sql, _range(number))}
-
-    def entry(self, number: int, position: int) -> bytes | None:
-        body: bytes | None = self._one("SELECT body FROM entry WHERE row = ?", number << _BITS | position)
-        return body
-
-    def entries(self, number: int, first: int, last: int) -> Iterator[tuple[int, bytes]]:
-        sql = "SELECT row, body FROM entry WHERE row BETWEEN ? AND ? ORDER BY row"
-        for row, body in self._connection.execute(sql, (number << _BITS | first, number << _BITS | last)):
-            yield row & _MASK, body
-
-    def content(self, number: int, position: int) -> tuple[bytes, bytes] | None:
-        row: tuple[bytes, bytes] | None = self._one(
-            "SELECT salt, body FROM content WHERE row = ?", number << _BITS | position
-        )
-        return row
-
-    def contents(self, number: int, first: int, last: int) -> Iterator[tuple[int, bytes, bytes]]:
-        sql = "SELECT row, salt, body FROM content WHERE row BETWEEN ? AND ? ORDER BY row"
-        bounds = number << _BITS | first, number << _BITS | last
-        for row, salt, body in self._connection.execute(sql, bounds):
-            yield row & _MASK, salt, body
-
-    def node(self, number: int, level: int, index: int) -> bytes | None:
-        children: bytes | None = self._one(
-            "SELECT children FROM node WHERE row = ?", number << _BITS | level << _LEVEL_BITS | index
-        )
-        return children
-
-    def nodes(self, number: int) -> Iterator[tuple[int, int, bytes]]:
-        sql = "SELECT row, children FROM node WHERE row BETWEEN ? AND ?"
-        for row, children in self._connection.execute(sql, _range(number)):
-            local = row & _MASK
-            yield local >> _LEVEL_BITS, local & ((1 << _LEVEL_BITS) - 1), children
-
-    def standing(self, number: int, position: int) -> Standing | None:
-        row = self._one("SELECT sequence, ended_by, ending FROM record WHERE row = ?", number << _BITS | position)
-        if row is None:
-            return None
-        try:
-            return Standing(_place(row[0]), _place(row[1]), Ending(row[2]))
-        except ValueError as error:
-            raise CorruptionError(f"the row of entry {position} is not as it was written: {error}") from error
-
-    def known(self, number: int, position: int) -> Known | None:
-        row = self._one(f"SELECT {_KNOWN} FROM record WHERE row = ?", number << _BITS | position)
-        return None if row is None else _known(row)
-
-    def knowns(self, number: int, first: int, last: int) -> Iterator[Known]:
-        sql = f"SELECT {_KNOWN} FROM record WHERE row BETWEEN ? AND ? ORDER BY row"
-        for row in self._connection.execute(sql, (number << _BITS | first, number << _BITS | last)):
-            yield _known(row)
-
-    def versions(self, memory: str) -> list[tuple[int, int, int]]:
-        sql = "SELECT row, version FROM record WHERE memory = ? ORDER BY version"
-        return [(row >> _BITS, row & _MASK, version) for row, version in self._connection.execute(sql, (memory,))]
-
-    def digests(self, digest: bytes) -> list[tuple[int, int]]:
-        sql = "SELECT row FROM record WHERE prefix = ? AND digest = ?"
-        return [(row >> _BITS, row & _MASK) for row in self._column(sql, _prefix(digest), digest)]
-
-    def holder(self, number: int, key: str) -> int | None:
-        """The newest version of the memory that holds a key; contested and held versions hold none."""
-        sql = (
-            "SELECT max(row) FROM record WHERE key = ? AND row BETWEEN ? AND ? "
-            f"AND NOT (version = 1 AND ending IN ({Ending.CONTESTED:d}, {Ending.HELD:d}))"
-        )
-        row = self._one(sql, key, *_range(number))
-        return None if row is None else row & _MASK
-
-    def keyed(self, number: int, key: str) -> list[int]:
-        """All versions with a key, those that stand aside included."""
-        sql = "SELECT row FROM record WHERE key = ? AND row BETWEEN ? AND ? ORDER BY row"
-        return [row & _MASK for row in self._column(sql, key, *_range(number))]
-
-    def expired(self, number: int, now: int) -> list[int]:
-        """Versions whose expiry has passed and whose text is not erased."""
-        sql = f"SELECT row FROM record WHERE expires <= ? AND ending != {Ending.ERASED:d} AND row BETWEEN ? AND ?"
-        return [row & _MASK for row in self._column(sql, now, *_range(number))]
-
-    def resting_on(self, number: int, position: int) -> list[int]:
-        sql = "SELECT row FROM link WHERE source = ? ORDER BY row"
-        return [row & _MASK for row in self._column(sql, number << _BITS | position)]
-
-    def covering(self, number: int, position: int) -> list[int]:
-        sql = "SELECT row FROM link WHERE source = ? AND covers = 1 ORDER BY row"
-        return [row & _MASK for row in self._column(sql, number << _BITS | position)]
-
-    def covered(self, number: int, positions: Sequence[int]) -> list[tuple[int, int]]:
-        """Which of the positions a standing summary covers, and which one: (position, summary)."""
-        sql = (
-            f"SELECT asked.value & {_MASK}, link.row & {_MASK} FROM carray(?) AS asked "
-            "JOIN link ON link.source = asked.value JOIN record ON record.row = link.row "
-            "WHERE covers = 1 AND ending = 0"
-        )
-        return list(self._asked(sql, number, positions))
-
-    def links(self, number: int) -> Iterator[tuple[int, int, bool]]:
-        sql = "SELECT source, row, covers FROM link WHERE source BETWEEN ? AND ?"
-        for source, row, covers in self._connection.execute(sql, _range(number)):
-            yield source & _MASK, row & _MASK, bool(covers)
-
-    def lookup(self, number: int, noun: str, value: str) -> list[Listed]:
-        sql = (
-            "SELECT position, sequence, ended_by, ending FROM catalog "
-            "WHERE number = ? AND noun = ? AND value = ? ORDER BY position"
-        )
-        return [_listed(noun, value, *row) for row in self._connection.execute(sql, (number, noun, value))]
-
-    def catalog(self, number: int, noun: str | None = None) -> Iterator[Listed]:
-        sql = "SELECT noun, value, position, sequence, ended_by, ending FROM catalog WHERE number = ?"
-        bound: tuple[Any, ...] = (number,)
-        if noun is not None:
-            sql, bound = sql + " AND noun = ?", (number, noun)
-        for row in self._connection.execute(sql, bound):
-            yield _listed(*row)
-
-    def catalog_sizes(self, number: int) -> dict[str, int]:
-        """How many entries the catalog lists under each noun."""
-        sql = "SELECT noun, count(*) FROM catalog WHERE number = ? GROUP BY noun"
-        return dict(self._connection.execute(sql, (number,)))
-
-    def idempotent(self, number: int, key: bytes) -> int | None:
-        sequence: int | None = self._one("SELECT sequence FROM idempotency WHERE key = ? AND number = ?", key, number)
-        return sequence
-
-    def idempotencies(self, number: int) -> Iterator[tuple[bytes, int]]:
-        yield from self._connection.execute("SELECT key, sequence FROM idempotency WHERE number = ?", (number,))
-
-    def tally(self, number: int, first: int) -> Tally:
-        """What the derived rows from a position on add up to."""
-        bounds = number << _BITS | first, _range(number)[1]
-        records, current, open_tasks = self._one(
-            "SELECT count(*), total(ending = 0), total(ending = 0 AND status = 'open' AND trust >= ?) "
-            "FROM record WHERE row BETWEEN ? AND ?",
-            DEFAULT_FLOOR.value,
-            *bounds,
-        )
-        indexed = self._one("SELECT count(*) FROM words WHERE row BETWEEN ? AND ?", *bounds)
-        return Tally(records, int(current), int(open_tasks), indexed)
-
-    def tasks(self, number: int, floor: int, limit: int) -> list[int]:
-        sql = (
-            "SELECT row FROM record WHERE status = 'open' AND ending = 0 AND row BETWEEN ? AND ? "
-            "AND trust >= ? ORDER BY row LIMIT ?"
-        )
-        return [row & _MASK for row in self._column(sql, *_range(number), floor, limit)]
-
-    def open_size(self, number: int, floor: int) -> tuple[int, int]:
-        sql = (
-            "SELECT count(*), ifnull(sum(content_bytes), 0) FROM record WHERE status = 'open' AND ending = 0 "
-            "AND row BETWEEN ? AND ? AND trust >= ?"
-        )
-        size: tuple[int, int] = self._one(sql, *_range(number), floor)
-        return size
-
-    def recent(self, number: int, *, before: int | None, limit: int, every: bool) -> list[int]:
-        """Positions of records, newest first: those that stand, or all with ``every``."""
-        first, last = _range(number)
-        if before is not None:
-            last = (number << _BITS | before) - 1
-        standing = "" if every else "AND ending = 0 "
-        sql = f"SELECT row FROM record WHERE row BETWEEN ? AND ? {standing}ORDER BY row DESC LIMIT ?"
-        return [row & _MASK for row in self._column(sql, first, last, limit)]
-
-    def candidates(self, number: int, positions: Sequence[int]) -> Iterator[Candidate]:
-        """The columns of those records that stand, in the order asked; those that have ended are passed over."""
-        sql = (
-            f"SELECT record.row & {_MASK}, trust, expires FROM carray(?) AS asked "
-            "JOIN record ON record.row = asked.value WHERE ending = 0"
-        )
-        yield from map(Candidate._make, self._asked(sql, number, positions))
-
-    def words_of(self, number: int, positions: Sequence[int]) -> Iterator[WordRow]:
-        """The words of records, in the order asked."""
-        sql = f"SELECT words.row & {_MASK}, length, words FROM carray(?) AS asked JOIN words ON words.row = asked.value"
-        yield from map(WordRow._make, self._asked(sql, number, positions))
-
-    def _asked(self, sql: str, number: int, positions: Sequence[int]) -> Iterable[tuple[Any, ...]]:
-        """Rows for a list of positions, which SQLite is handed as one array."""
-        if not positions:
-            return ()
-        rows = apsw.carray(array("q", [number << _BITS | position for position in positions]))
-        return self._connection.execute(sql, (rows,))
-
-    def corpus(self, number: int) -> Corpus:
-        row = self._one("SELECT through, documents, length FROM corpus WHERE number = ?", number)
-        return Corpus(0, 0, 0) if row is None else Corpus(*row)
-
-    def holding(self, number: int, words: Sequence[str]) -> dict[str, int]:
-        sql = "SELECT holding FROM frequency WHERE number = ? AND word = ?"
-        return {word: self._one(sql, number, word) or 0 for word in words}
-
-    def postings(self, number: int, word: str, limit: int) -> list[int]:
-        """Folded positions that hold a word (in the form of the index), newest first."""
-        # As one JSON array: a common word has thousands of rows, and rows of their own cost three times as much.
-        sql = (
-            f"SELECT json_group_array(rowid & {_MASK}) FROM (SELECT rowid FROM postings "
-            "WHERE postings MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC LIMIT ?)"
-        )
-        positions: list[int] = orjson.loads(self._one(sql, f'"{word}"', *_range(number), limit))
-        return positions
-
-    def word_rows(self, number: int, first: int, last: int) -> Iterator[WordRow]:
-        sql = "SELECT row, length, words FROM words WHERE row BETWEEN ? AND ? ORDER BY row"
-        bounds = number << _BITS | first, number << _BITS | last
-        for row, length, words in self._connection.execute(sql, bounds):
-            yield WordRow(row & _MASK, length, words)
-
-    def frequencies(self, number: int) -> dict[str, int]:
-        return dict(self._connection.execute("SELECT word, holding FROM frequency WHERE number = ?", (number,)))
-
-    def posted(self) -> dict[str, int]:
-        """How many records of the whole store hold each word, as the full-text index itself counts."""
-        execute = self._connection.execute
-        execute("CREATE VIRTUAL TABLE IF NOT EXISTS temp.vocabulary USING fts5vocab(main, postings, row)")
-        return dict(execute("SELECT term, doc FROM temp.vocabulary"))
-
-    def sound(self) -> list[str]:
-        """What SQLite's own check finds wrong with the file, and what no chain accounts for."""
-        found = self.integrity()
-        damaged = bool(found)
-        for table, column in _TABLES:
-            sql = f"SELECT count(*) FROM {table} WHERE {column} NOT IN (SELECT number FROM chain)"
-            strays: int = self._one(sql)
-            if strays:
-                found.append(f"{strays} rows of {table} belong to no chain")
-        if self._one("SELECT count(*) FROM record WHERE printf('%016X', prefix) != hex(substr(digest, 1, 8))"):
-            found.append("records cannot be found by their digests")
-        # A column of a type that its table forbids has been found by now, and would only trip the comparison.
-        if not damaged and not self._posts():
-            found.append("the word index does not hold each record's own words")
-        return found
-
-    def integrity(self) -> list[str]:
-        """What SQLite's own check finds wrong with the file."""
-        rows = self._column("PRAGMA integrity_check")
-        return [] if rows == ["ok"] else rows
-
-    def _posts(self) -> bool:
-        """Whether the full-text index holds, for each folded record, its words and no others.
-
-        Compared as sums of hashes that differ from run to run, so that nothing has to be held or sorted.
-        """
-        execute = self._connection.execute
-        execute("CREATE VIRTUAL TABLE IF NOT EXISTS temp.posted USING fts5vocab(main, postings, instance)")
-        posted = sum(map(hash, execute("SELECT term, doc FROM temp.posted")))
-        folded = "SELECT row, words FROM words JOIN corpus ON number = row >> ? WHERE row & ? < through"
-        return posted == sum(
-            sum(map(hash, zip(set(words.split()), repeat(row)))) for row, words in execute(folded, (_BITS, _MASK))
-        )
-
-    def word_row(self, number: int, position: int) -> WordRow | None:
-        row = self._one("SELECT length, words FROM words WHERE row = ?", number << _BITS | position)
-        return None if row is None else WordRow(position, *row)
-
-
-@contextmanager
-def _believed(reader: SqliteReader) -> Iterator[None]:
-    """Let what a column of a wrong type trips be damage, if SQLite finds any; else it is a fault of this program."""
-    try:
-        yield
-    except (TypeError, ValueError, AttributeError, struct.error) as error:
-        damage = reader.integrity()
-        if damage:
-            raise CorruptionError(f"the database is damaged: {damage[0]}") from error
-        raise
-
-
-class SqliteWriter(SqliteReader):
-    """A reader inside the one write transaction, that appends."""
-
-    __slots__ = ("appended",)
-
-    def __init__(self, connection: apsw.Connection, turn: int = 0) -> None:
-        super().__init__(connection, turn)
-        self.appended: list[tuple[int, bytes]] = []
-
-    def append(self, step: Step) -> int:
-        """Store one commit and all that it changes; returns the chain's number."""
-        execute = self._connection.execute
-        commit = step.commit
-        sequence = commit.header.sequence
-        frontier = b"".join(commit.frontier)
-        number = step.number
-        if number is None:
-            execute(
-                "INSERT INTO chain(namespace, sequence, head, signature, frontier) VALUES(?, ?, ?, ?, ?)",
-                (commit.header.namespace, sequence, commit.id, commit.signature, frontier),
-            )
-            number = self._connection.last_insert_rowid()
-        else:
-            execute(
-                "UPDATE chain SET sequence = ?, head = ?, signature = ?, frontier = ? WHERE number = ?",
-                (sequence, commit.id, commit.signature, frontier, number),
-            )
-        base = number << _BITS
-        execute("INSERT INTO header(row, id, body) VALUES(?, ?, ?)", (base | sequence, commit.id, commit.data))
-        if sequence % SIGNATURE_EVERY == 0:
-            execute("INSERT INTO signature(row, body) VALUES(?, ?)", (base | sequence, commit.signature))
-        if commit.tile is not None:
-            execute("INSERT INTO tile(row, root) VALUES(?, ?)", (base | sequence // FOLD_EVERY, commit.tile))
-        for position, admitted in enumerate(step.admitted, step.first):
-            execute("INSERT INTO entry(row, body) VALUES(?, ?)", (base | position, admitted.data))
-            if admitted.content_data is not None:
-                execute(
-                    "INSERT INTO content(row, salt, body) VALUES(?, ?, ?)",
-                    (base | position, admitted.salt, admitted.content_data),
-                )
-        for change in step.changes:
-            self._derive(number, change, sequence)
-        self._end(number, step)
-        for (level, index), children in step.nodes.items():
-            execute(
-                "INSERT OR REPLACE INTO node(row, children) VALUES(?, ?)",
-                (base | level << _LEVEL_BITS | index, children),
-            )
-        for row in step.words:
-            self._index(base, row)
-        if commit.header.idempotency is not None:
-            execute(
-                "INSERT INTO idempotency(key, number, sequence) VALUES(?, ?, ?)",
-                (commit.header.idempotency.key, number, sequence),
-            )
-        self._fold(number, step.first, step.first + len(step.admitted))
-        self.appended.append((base | sequence, commit.id))
-        return number
-
-    def _derive(self, number: int, change: Change, sequence: int) -> None:
-        execute = self._connection.execute
-        base = number << _BITS
-        known = change.added
-        row = base | change.position
-        if known is not None:
-            execute(
-                f"INSERT INTO record({_KNOWN}, prefix) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    row,
-                    known.sequence,
-                    known.digest,
-                    known.memory,
-                    known.version,
-                    known.kind.value,
-                    known.status.value,
-                    known.trust.value,
-                    known.text_bytes,
-                    known.body,
-                    known.depth,
-                    known.key,
-                    known.expires,
-                    known.sealed,
-                    known.content_bytes,
-                    known.ended_by,
-                    known.ending.value,
-                    _prefix(known.digest),
-                ),
-            )
-        for source in change.sources:
-            execute(
-                "INSERT INTO link(source, row, covers) VALUES(?, ?, ?)",
-                (base | source, row, source in change.covers),
-            )
-        for noun, value in change.lookups:
-            execute(
-                "INSERT INTO catalog(number, noun, value, position, sequence, ended_by, ending) "
-                "VALUES(?, ?, ?, ?, ?, 0, 0)",
-                (number, noun, value, change.position, sequence),
-            )
-
-    def _end(self, number: int, step: Step) -> None:
-        """Mark what the commit ended, and take out what it erased."""
-        execute = self._connection.execute
-        for position, (by, ending) in step.ended.items():
-            row = number << _BITS | position
-            execute("UPDATE record SET ended_by = ?, ending = ? WHERE row = ?", (by, ending, row))
-            if ending == Ending.REVOKED:
-                execute(
-                    "UPDATE catalog SET ended_by = ?, ending = ? WHERE number = ? AND position = ?",
-                    (by, ending, number, position),
-                )
-        for change in step.changes:
-            for position in change.erased:
-                self._erase(number, position)
-
-    def _erase(self, number: int, position: int) -> None:
-        """Take a content out of the file, and everything that was derived from its text."""
-        execute = self._connection.execute
-        row = number << _BITS | position
-        execute("DELETE FROM content WHERE row = ?", (row,))
-        execute("UPDATE record SET key = NULL WHERE row = ?", (row,))
-        words = self.word_row(number, position)
-        if words is None:
-            return
-        execute("DELETE FROM words WHERE row = ?", (row,))
-        corpus = self.corpus(number)
-        if position >= corpus.through:
-            return
-        execute("DELETE FROM postings WHERE rowid = ?", (row,))
-        for word in words.words.split():
-            execute("UPDATE frequency SET holding = holding - 1 WHERE number = ? AND word = ?", (number, word))
-            execute("DELETE FROM frequency WHERE number = ? AND word = ? AND holding = 0", (number, word))
-        execute(
-            "UPDATE corpus SET documents = documents - 1, length = length - ? WHERE number = ?",
-            (words.length, number),
-        )
-
-    def _index(self, base: int, row: WordRow) -> None:
-        self._connection.execute(
-            "INSERT INTO words(row, length, words) VALUES(?, ?, ?)",
-            (base | row.position, row.length, row.words),
-        )
-
-    def _fold(self, number: int, before: int, after: int) -> None:
-        """Move the newest words into the index when a multiple of 256 positions has been passed."""
-        if before // FOLD_EVERY == after // FOLD_EVERY:
-            return
-        through = after // FOLD_EVERY * FOLD_EVERY
-        corpus = self.corpus(number)
-        base = number << _BITS
-        bounds = base | corpus.through, base | through - 1
-        execute = self._connection.execute
-        execute(
-            "INSERT INTO postings(rowid, words) SELECT row, words FROM words WHERE row BETWEEN ? AND ?",
-            bounds,
-        )
-        holding: Counter[str] = Counter()
-        documents = length = 0
-        for words, count in execute("SELECT words, length FROM words WHERE row BETWEEN ? AND ?", bounds):
-            holding.update(set(words.split()))
-            documents += 1
-            length += count
-        self._connection.executemany(
-            "INSERT INTO frequency(number, word, holding) VALUES(?, ?, ?) "
-            "ON CONFLICT DO UPDATE SET holding = holding + excluded.holding",
-            ((number, word, count) for word, count in sorted(holding.items())),
-        )
-        execute(
-            "INSERT OR REPLACE INTO corpus(number, through, documents, length) VALUES(?, ?, ?, ?)",
-            (number, through, corpus.documents + documents, corpus.length + length),
-        )
-
-    def transcribe(self, namespace: str, rows: Iterable[Row]) -> None:
-        """Write canonical rows of a chain, which is begun where there is none; its head is placed at the end."""
-        execute = self._connection.execute
-        number = self._one("SELECT number FROM chain WHERE namespace = ?", namespace)
-        if number is None:
-            execute(
-                "INSERT INTO chain(namespace, sequence, head, signature, frontier) VALUES(?, 0, x'', x'', x'')",
-                (namespace,),
-            )
-            number = self._connection.last_insert_rowid()
-        for row in rows:
-            values = (number << _BITS | row.place, row.body)
-            execute(_TRANSCRIBE[row.table], (*values, row.beside) if row.table in {"header", "content"} else values)
-
-    def strike(self, number: int, positions: Iterable[int]) -> None:
-        """Take contents out."""
-        rows = ((number << _BITS | position,) for position in positions)
-        self._connection.executemany("DELETE FROM content WHERE row = ?", rows)
-
-    def place_head(self, head: ChainRow) -> None:
-        """Say which commit is the newest of a chain, all of whose rows are there."""
-        self._connection.execute(
-            "UPDATE chain SET sequence = ?, head = ?, signature = ?, frontier = ? WHERE namespace = ?",
-            (head.sequence, head.commit, head.signature, b"".join(head.frontier), head.namespace),
-        )
-        number = self._one("SELECT number FROM chain WHERE namespace = ?", head.namespace)
-        self.appended.append((number << _BITS | head.sequence, head.commit))
-
-    def clear_derived(self, number: int) -> None:
-        """Drop all derived rows of a chain; its canonical rows stay."""
-        execute = self._connection.execute
-        bounds = _range(number)
-        execute("DELETE FROM postings WHERE rowid BETWEEN ? AND ?", bounds)
-        for table in ("record", "node", "words"):
-            execute(f"DELETE FROM {table} WHERE row BETWEEN ? AND ?", bounds)
-        execute("DELETE FROM link WHERE source BETWEEN ? AND ?", bounds)
-        for table in ("catalog", "idempotency", "frequency", "corpus"):
-            execute(f"DELETE FROM {table} WHERE number = ?", (number,))
-
-    def restore_derived(self, number: int, derived: Derived) -> None:
-        """Write the derived rows of a replayed chain."""
-        execute = self._connection.execute
-        base = number << _BITS
-        for sequence, change, row in derived.changes:
-            self._derive(number, change, sequence)
-            if row is not None:
-                self._index(base, row)
-        for position, (by, ending) in derived.ended:
-            execute("UPDATE record SET ended_by = ?, ending = ? WHERE row = ?", (by, ending, base | position))
-            if ending == Ending.REVOKED:
-                execute(
-                    "UPDATE catalog SET ended_by = ?, ending = ? WHERE number = ? AND position = ?",
-                    (by, ending, number, position),
-                )
-        for level, index, children in derived.nodes:
-            execute(
-                "INSERT INTO node(row, children) VALUES(?, ?)",
-                (base | level << _LEVEL_BITS | index, children),
-            )
-        for key, sequence in derived.idempotencies:
-            execute("INSERT INTO idempotency(key, number, sequence) VALUES(?, ?, ?)", (key, number, sequence))
-        self._fold(number, 0, derived.entries())
-
-
-def _range(number: int) -> tuple[int, int]:
-    return number << _BITS, number << _BITS | _MASK
 
 
 def mark(path: Path) -> bytes:
@@ -762,7 +59,7 @@ def copy_file(source: Path, target: Path) -> None:
     """Copy a database as of one moment into an empty file, whatever its schema."""
     if not source.is_file():
         raise UnavailableError(f"no file at {source}")
-    with _translated():
+    with translated():
         connection = _read_only(source)
         try:
             connection.set_busy_timeout(BUSY_TIMEOUT_MS)
@@ -774,7 +71,7 @@ def copy_file(source: Path, target: Path) -> None:
 @contextmanager
 def hold_file(path: Path) -> Iterator[SqliteReader | None]:
     """Hold a database file under SQLite's exclusive lock, its log folded in; a reader, or None if it is damaged."""
-    with _translated():
+    with translated():
         connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
     try:
         yield _held(connection, path)
@@ -784,7 +81,7 @@ def hold_file(path: Path) -> Iterator[SqliteReader | None]:
 
 def _held(connection: apsw.Connection, path: Path) -> SqliteReader | None:
     execute = connection.execute
-    with _translated():
+    with translated():
         try:
             connection.set_busy_timeout(ALONE_TIMEOUT_MS)
             # Whoever has the file open in WAL mode holds a lock that forbids to leave that mode.
@@ -851,7 +148,7 @@ class SqliteStore:
 
     def _connect(self) -> apsw.Connection:
         self._turn += 1
-        with _translated():
+        with translated():
             if self.read_only:
                 connection = _read_only(self.path)
             else:
@@ -922,12 +219,12 @@ class SqliteStore:
     @contextmanager
     def read(self) -> Iterator[SqliteReader]:
         """One consistent snapshot for the length of the block."""
-        with self._lock, _translated():
+        with self._lock, translated():
             self._usable()
             self._connection.execute("BEGIN")
             reader = SqliteReader(self._connection, self._turn)
             try:
-                with _believed(reader):
+                with believed(reader):
                     yield reader
             finally:
                 self._rollback()
@@ -943,12 +240,12 @@ class SqliteStore:
                 "this store is open read-only",
                 hint="to write, leave out --read-only (LEDGERSTONE_READ_ONLY) and name the key file",
             )
-        with self._lock, _translated():
+        with self._lock, translated():
             self._usable()
             self._connection.execute("BEGIN IMMEDIATE")
             writer = SqliteWriter(self._connection, self._turn)
             try:
-                with _believed(writer):
+                with believed(writer):
                     yield writer
                 self._usable()
             except BaseException:
@@ -1012,7 +309,7 @@ class SqliteStore:
 
     def copy(self, target: Path) -> None:
         """Write all of the store, as of one moment, into an empty file, without free pages and without a log."""
-        with self._lock, _translated():
+        with self._lock, translated():
             self._usable()
             self._connection.execute("VACUUM INTO ?", (str(target),))
 
@@ -1024,7 +321,7 @@ class SqliteStore:
     def scrub(self) -> list[str]:
         """After an erasure: let no trace of it stay in index, WAL or free pages; returns what could not be done."""
         undone = []
-        with self._lock, _translated():
+        with self._lock, translated():
             self._usable()
             try:
                 self._connection.execute("INSERT INTO postings(postings) VALUES('optimize')")
