@@ -60,10 +60,9 @@ class Figures:
 
 def points(folder: Path) -> list[Point]:
     """Every point of a life without a fault."""
-    home = _home(folder)
     found = []
     for operation in OPERATIONS:
-        path = _copy(home)
+        path = copy_home(folder)
         with faulty() as faults:
             faults.waits = False
             faults.fail(operation, "", after=LASTING)
@@ -74,10 +73,9 @@ def points(folder: Path) -> list[Point]:
 
 def strike(folder: Path, chosen: Iterable[Point]) -> Figures:
     """Let each of these points fail, in a fresh copy of the same store, and judge what is left."""
-    home = _home(folder)
     figures = Figures()
     for point in chosen:
-        path = _copy(home)
+        path = copy_home(folder)
         told = Told()
         with faulty() as faults, mock.patch.object(sqlite, "BUSY_TIMEOUT_MS", 50):
             faults.waits = False
@@ -94,20 +92,16 @@ def strike(folder: Path, chosen: Iterable[Point]) -> Figures:
     return figures
 
 
-def _home(folder: Path) -> Path:
+def copy_home(folder: Path) -> Path:
+    """A copy of one and the same store in a folder of its own, in place of the copy before."""
     home = folder / "home" / "store.db"
     if not home.exists():
         home.parent.mkdir(mode=0o700)
         furnish(home)
-    return home
-
-
-def _copy(home: Path) -> Path:
-    """The home in a folder of its own, in place of the one before."""
-    folder = home.parent.parent / "copy"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(mode=0o700)
-    return Path(shutil.copy2(home, folder))
+    copy = folder / "copy"
+    shutil.rmtree(copy, ignore_errors=True)
+    copy.mkdir(mode=0o700)
+    return Path(shutil.copy2(home, copy))
 
 
 def main() -> None:
