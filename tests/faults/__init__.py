@@ -1,1 +1,1 @@
-"""Processes killed and bits flipped: what is left of a store afterwards."""
+"""What is left of a store, and true of what was said, when files, power, processes and clocks fail."""

@@ -12,9 +12,10 @@ import apsw
 from ledgerstone import CorruptionError, Memory, Scope, UnavailableError, UnknownOutcomeError
 from tests.stores import open_memory
 
-# With these the namespace stands just before the position at which its words are folded into the index.
+# With these the namespace stands just before the 256th entry, at which its words are folded into the index: the third
+# write brings it.
 _FURNITURE: Final = 251
-# What is written, commit by commit; the fifth holds several, and the fold falls into it.
+# What is written, commit by commit; the fifth holds several.
 WRITES: Final = tuple(
     tuple(f"write {number} text {part}" for part in range(6 if number == 4 else 1)) for number in range(12)
 )

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.life import WRITES, Told, furnish, judge
+from tests.faults.life import DOOMED, WRITES, Told, furnish, judge, live
 from tests.faults.vfs import ONCE, Figures, Point, points, strike
 from tests.store.faults import OPERATIONS, Fault
+from tests.stores import plain_client
 
 SEED = 1
 
@@ -67,3 +68,15 @@ def test_a_store_that_lies_is_seen_through(tmp_path: Path) -> None:
     verdict = judge(tmp_path / "store.db", told)
 
     assert len(verdict.lost) == len(WRITES)
+
+
+def test_a_short_life_folds_the_index_and_ends_as_it_was_told(tmp_path: Path) -> None:
+    """Without a fault everything is acknowledged, the words of the first 256 entries are folded, and one text goes."""
+    path, told = tmp_path / "store.db", Told()
+    furnish(path)
+
+    live(path, told)
+
+    assert told == Told(done=set(WRITES), erased={DOOMED})
+    assert plain_client(path).execute("SELECT through FROM corpus").get == 256
+    assert judge(path, told).sound

@@ -1,4 +1,4 @@
-"""Each write, sync, truncation and opening of a short life fails in turn: ``python -m tests.faults.vfs``."""
+"""Each operation on the files of a short life fails in turn: ``python -m tests.faults.vfs`` says what came of it."""
 
 from __future__ import annotations
 
