@@ -154,6 +154,8 @@ def _load(where: Path) -> SigningKey:
 
 def _read(where: Path) -> tuple[bytes, int]:
     """What a key file holds, as far as one may be long, and its mode."""
+    if where.exists() and not where.is_file():
+        raise FormatError(f"{where} is not a file")
     try:
         with where.open("rb") as file:
             return file.read(MAX_KEY_FILE_BYTES + 1), os.fstat(file.fileno()).st_mode

@@ -57,7 +57,19 @@ class Ledger:
     those counts.
     """
 
-    __slots__ = ("_edits", "_lock", "_opened", "_refusals", "anchors", "clock", "entropy", "heads", "keyring", "store")
+    __slots__ = (
+        "_edits",
+        "_lock",
+        "_mark",
+        "_opened",
+        "_refusals",
+        "anchors",
+        "clock",
+        "entropy",
+        "heads",
+        "keyring",
+        "store",
+    )
 
     def __init__(
         self,
@@ -70,6 +82,7 @@ class Ledger:
         self.store = store
         self.anchors = anchors
         self._edits: int | None = None
+        self._mark: bytes | None = None
         # True once the files were found to be as they should be.
         self._opened = False
         self.keyring = keyring
@@ -149,9 +162,9 @@ class Ledger:
     def _fence(self, reader: Reader, look: Callable[[], bytes | None], since: int) -> None:
         """Let nobody's edit pass: files that changed otherwise than by our own writes are verified in full first."""
         edits = reader.edits()
-        if self.anchors is None or edits == self._edits:
-            return
         mark = look()
+        if self.anchors is None or (edits == self._edits and mark == self._mark):
+            return
         seen = mark if self._opened else self.store.found
         if not self._ours(seen):
             self.heads.fenced = False
@@ -172,7 +185,7 @@ class Ledger:
                 # Only if nobody has touched it meanwhile is what was verified what is there.
                 self.anchors.record(lambda: mark if mark == self.store.mark() else None, report.heads)
         self.heads.fenced = self._opened = True
-        self._edits = edits
+        self._edits, self._mark = edits, mark
 
     def _ours(self, mark: bytes | None) -> bool:
         """Whether the files look as our last write left them; one that is just being recorded is waited for."""
@@ -191,8 +204,13 @@ class Ledger:
         """Remember heads and how the files look outside the store; what went wrong with that, in words."""
         if self.anchors is None:
             return None
+
+        def look() -> bytes | None:
+            self._mark = self.store.mark()
+            return self._mark
+
         try:
-            self.anchors.record(self.store.mark, heads, back=back)
+            self.anchors.record(look, heads, back=back)
         except (OSError, UnavailableError) as error:
             return f"committed, but not remembered outside the store: {error}"
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -14,6 +15,7 @@ from ledgerstone.recalling import RECALLED, Visible
 
 BLOCK: Final = 64
 MOST_TASKS: Final = 1 << 20
+_POSITION: Final = re.compile("[0-9]{1,13}")
 
 
 def page(reading: Reading, identity: Identity, what: str, *, cursor: str | None, limit: int) -> Page:
@@ -63,6 +65,6 @@ def _parse(cursor: str | None, visible: Visible) -> tuple[int, int | None]:
         return 0, None
     namespace, _, position = cursor.partition(":")
     for order, (where, _) in enumerate(visible):
-        if where.namespace == namespace and position.isascii() and position.isdigit():
-            return order, int(position)
+        if where.namespace == namespace and _POSITION.fullmatch(position):
+            return order, min(int(position), where.head.counts.entries)
     raise UsageError("cursor: not one that a list gave", hint="leave it out to start again")

@@ -34,6 +34,7 @@ from ledgerstone.core.values import (
     Page,
     Recall,
     Record,
+    Refusal,
     Remembered,
     Report,
     Retention,
@@ -176,6 +177,8 @@ class Memory:
     ) -> tuple[Remembered, ...]:
         """Commit several memories in one commit: all of them or none. At most ``caller.limits.drafts``."""
         asked = tuple(Draft(text=draft) if isinstance(draft, str) else draft for draft in drafts)
+        for draft in asked:
+            rules.check_types(draft)
         rules.check_drafts(asked, self.caller.limits)
         wire = [_fingerprint_of(draft) for draft in asked]
         with self._ledger.writes(self.caller) as block:
@@ -274,17 +277,19 @@ class Memory:
                 commit=commit,
                 sequence=record.sequence,
                 repeated=repeated,
-                replaced=None if record.version == 1 else self._replaced(block.reading, where, record),
+                replaced=None if record.version == 1 else self._replaced(block, where, record),
                 created_namespace=block.made,
             )
             for record in records
         )
 
-    def _replaced(self, reading: Reading, where: Chain, record: Record) -> Record | None:
-        for number, position, version in reading.reader.versions(record.memory):
-            if (number, version) == (where.number, record.version - 1):
-                return reading.record(where, record.scope, position)
-        return None
+    def _replaced(self, block: Block, where: Chain, record: Record) -> Record | None:
+        """The version before, for whoever may read it."""
+        place = block.identity.place(where.namespace)
+        position = block.reading.reader.version_at(where.number, record.memory, record.version - 1)
+        if position is None or place is None or isinstance(block.identity.allowed(Act.READ, place), Refusal):
+            return None
+        return block.reading.record(where, record.scope, position)
 
     def get(self, target: str) -> Record:
         """One record by memory id (its newest version), address or digest, exactly as it was given.
@@ -337,6 +342,8 @@ class Memory:
         within = [(number, position) for number, position in rows if number in chains]
         if within:
             number, position = within[-1]
+            # A version that followed may be gone as a row: only once they were counted is this one the newest.
+            reading.counted(chains[number][0])
             return _Place(*chains[number], position)
         if rows:
             identity.passed_over(Act.READ)

@@ -373,12 +373,9 @@ class Reading:
         return Version(proven, body, self.content(where, body))
 
     def _target(self, where: Chain, memory: str, version: int) -> Proven | None:
-        for number, position, found in self.reader.versions(memory):
-            if (number, found) == (where.number, version):
-                standing = self.reader.standing(number, position)
-                if standing is not None:
-                    return self.prove(where, position, *standing)
-        return None
+        position = self.reader.version_at(where.number, memory, version)
+        standing = None if position is None else self.reader.standing(where.number, position)
+        return None if position is None or standing is None else self.prove(where, position, *standing)
 
     def known(self, where: Chain, position: int) -> Known | None:
         """A version as rules see it, from its proven entry."""
@@ -546,19 +543,13 @@ class SnapshotFacts:
     def version(self, position: int) -> Known | None:
         return self._reading.known(self._where, position)
 
-    def _of(self, memory: str) -> list[tuple[int, int]]:
-        rows = self._reading.reader.versions(memory)
-        return [(position, version) for number, position, version in rows if number == self._where.number]
-
     def latest(self, memory: str) -> Known | None:
-        rows = self._of(memory)
-        return self.version(rows[-1][0]) if rows else None
+        position = self._reading.reader.newest(self._where.number, memory)
+        return None if position is None else self.version(position)
 
     def version_of(self, memory: str, version: int) -> Known | None:
-        for position, found in self._of(memory):
-            if found == version:
-                return self.version(position)
-        return None
+        position = self._reading.reader.version_at(self._where.number, memory, version)
+        return None if position is None else self.version(position)
 
     def holder(self, key: str) -> Known | None:
         # Of an erased version no row says which key it had: an older one leads to the memory that holds it.

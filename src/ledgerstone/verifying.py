@@ -158,7 +158,7 @@ class _Derivation:
         self._rows = reader.word_rows(number, 0, LAST)
         self._texts: dict[int, Content] = {}
         self._catalog: dict[tuple[str, str, int], int] = {}
-        self._links: set[tuple[int, int, bool]] = set()
+        self._links: set[tuple[int, int, int]] = set()
         self._words: Counter[str] = Counter()
 
     def entry(self, sequence: int, one: Replayed) -> None:

@@ -46,10 +46,6 @@ def test_every_operation_that_fails_leaves_a_whole_store_and_a_true_answer(tmp_p
     assert Counter(point.operation for point in every)["write"] > 1000
 
 
-@pytest.mark.xfail(
-    reason="what fails in the cleaning after an erasure is told of the erasure, which was committed",
-    raises=AssertionError,
-)
 def test_an_erasure_whose_cleaning_fails_is_not_told_as_undone(tmp_path: Path) -> None:
     """The log cannot be truncated: the text is gone all the same, and nobody says that nothing was changed."""
     last = max(point.after for point in points(tmp_path) if point.operation == "truncate")

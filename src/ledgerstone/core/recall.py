@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
+import orjson
+
 from ledgerstone.core import canonical
 from ledgerstone.core.values import Budget, Kind, Lane, Recalled, Record, Standing, Status, time_text
 from ledgerstone.errors import CapacityError, UsageError
@@ -57,7 +59,7 @@ def size(entry: Mapping[str, Any]) -> int:
 
 def envelope(notices: Iterable[str]) -> int:
     """The bytes that a context needs beside its entries."""
-    return ENVELOPE_BYTES + sum(len(notice.encode()) + 24 for notice in notices)
+    return ENVELOPE_BYTES + sum(len(orjson.dumps(notice)) + 24 for notice in notices)
 
 
 def select(

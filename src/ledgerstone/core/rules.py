@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn
 
 from ledgerstone.core import canonical
 from ledgerstone.core.authority import TRUST_OF_ORIGIN, origin_of, trust_of
@@ -51,10 +51,11 @@ from ledgerstone.core.values import (
     Limits,
     NameOf,
     Origin,
+    Retention,
     Scope,
     Status,
 )
-from ledgerstone.errors import ConflictError, NotFoundError, RuleError
+from ledgerstone.errors import ConflictError, NotFoundError, RuleError, UsageError
 
 # What one open task costs of a context beside the bytes of its content: address, words, times, punctuation, rounded up.
 TASK_OVERHEAD_BYTES: Final = 224
@@ -101,6 +102,28 @@ def check_drafts(drafts: tuple[Draft, ...], limits: Limits) -> None:
     if not 1 <= len(drafts) <= limits.drafts:
         refuse("drafts", f"1 to {limits.drafts} a commit, not {len(drafts)}")
     _check_keys([draft.key for draft in drafts if draft.key is not None])
+
+
+_TYPES: Final = (
+    ("kind", Kind),
+    ("status", Status | None),
+    ("retention", Retention),
+    ("external", bool),
+    *((name, tuple) for name in ("sources", "covers", "tags", "triggers")),
+    *((name, str | None) for name in ("key", "replaces", "source", "title", "place")),
+)
+
+
+def check_types(draft: Draft) -> None:
+    """What a draft is made of; UsageError names the field."""
+    if not isinstance(draft, Draft):
+        raise UsageError(f"draft: a text or a Draft, not {type(draft).__name__}")
+    for name, kind in _TYPES:
+        value: Any = getattr(draft, name)
+        if not isinstance(value, kind):
+            raise UsageError(f"{name}: not a {type(value).__name__}", hint="see ledgerstone.Draft for its type")
+        if isinstance(value, tuple) and not all(isinstance(one, str) for one in value):
+            raise UsageError(f"{name}: texts, and nothing else")
 
 
 def check_text(draft: Draft, limits: Limits) -> None:

@@ -144,7 +144,17 @@ class Program(click.Group):
             _report(_usage(error), given)
         except LedgerstoneError as error:
             _report(error, given)
+        except (UnicodeError, RecursionError, OverflowError, ValueError, OSError) as error:
+            # What no check foresaw of a path, a name or a configuration is still the caller's to mend.
+            _report(_unforeseen(error), given)
         sys.exit(code if isinstance(code, int) else 0)
+
+
+def _unforeseen(error: Exception) -> LedgerstoneError:
+    return UsageError(
+        f"{type(error).__name__}: {str(error)[:200]}",
+        hint="look at the arguments, the environment and the configuration: ledgerstone doctor",
+    )
 
 
 def _usage(error: click.ClickException) -> UsageError:

@@ -17,7 +17,7 @@ from ledgerstone.core.chain import SIGNATURE_EVERY
 from ledgerstone.core.facts import Change, Known
 from ledgerstone.core.merkle import HASH_BYTES
 from ledgerstone.core.values import DEFAULT_FLOOR, Ending, Kind, Status, Trust
-from ledgerstone.errors import CorruptionError, FormatError, UnavailableError
+from ledgerstone.errors import CorruptionError, FormatError, UnavailableError, UsageError
 from ledgerstone.store import schema
 from ledgerstone.store.protocol import (
     FOLD_EVERY,
@@ -36,6 +36,8 @@ from ledgerstone.store.protocol import (
 _BITS: Final = schema.ROW_BITS
 _MASK: Final = (1 << _BITS) - 1
 _LEVEL_BITS: Final = 36
+# So many chains have rows of their own in the range of SQLite's integers.
+MAX_CHAINS: Final = (1 << 63 - _BITS) - 1
 _KNOWN: Final = (
     "row, sequence, digest, memory, version, kind, status, trust, text_bytes, body, depth, key, expires, "
     "sealed, content_bytes, ended_by, ending"
@@ -145,6 +147,8 @@ def translated() -> Iterator[None]:
         apsw.PermissionsError,
     ) as error:
         raise UnavailableError(f"the store cannot be used: {error}", hint="nothing was changed") from error
+    except UnicodeEncodeError as error:
+        raise UsageError("text: valid Unicode, without lone surrogates") from error
     except (apsw.SQLError, UnicodeDecodeError) as error:
         raise CorruptionError(f"the database is not as it was made: {error}") from error
 
@@ -172,6 +176,8 @@ class SqliteReader:
         if row is None:
             return None
         number, sequence, head, signature, frontier = row
+        if not (0 < number <= MAX_CHAINS and 0 <= sequence <= _MASK):
+            raise CorruptionError(f"{namespace}: chain {number} at {sequence} is not as it was written")
         hashes = tuple(frontier[i : i + HASH_BYTES] for i in range(0, len(frontier), HASH_BYTES))
         return ChainRow(number, namespace, sequence, head, signature, hashes)
 
@@ -263,6 +269,18 @@ class SqliteReader:
         sql = "SELECT row, version FROM record WHERE memory = ? ORDER BY version"
         return [(row >> _BITS, row & _MASK, version) for row, version in self._connection.execute(sql, (memory,))]
 
+    def newest(self, number: int, memory: str) -> int | None:
+        """Where the highest version of a memory stands in a chain."""
+        sql = "SELECT row FROM record WHERE memory = ? AND row BETWEEN ? AND ? ORDER BY version DESC LIMIT 1"
+        row = self._one(sql, memory, *_range(number))
+        return None if row is None else row & _MASK
+
+    def version_at(self, number: int, memory: str, version: int) -> int | None:
+        """Where one version of a memory stands in a chain."""
+        sql = "SELECT row FROM record WHERE memory = ? AND version = ? AND row BETWEEN ? AND ? LIMIT 1"
+        row = self._one(sql, memory, version, *_range(number))
+        return None if row is None else row & _MASK
+
     def digests(self, digest: bytes) -> list[tuple[int, int]]:
         sql = "SELECT row FROM record WHERE prefix = ? AND digest = ?"
         return [(row >> _BITS, row & _MASK) for row in self._column(sql, _prefix(digest), digest)]
@@ -303,10 +321,10 @@ class SqliteReader:
         )
         return list(self._asked(sql, number, positions))
 
-    def links(self, number: int) -> Iterator[tuple[int, int, bool]]:
+    def links(self, number: int) -> Iterator[tuple[int, int, int]]:
         sql = "SELECT source, row, covers FROM link WHERE source BETWEEN ? AND ?"
         for source, row, covers in self._connection.execute(sql, _range(number)):
-            yield source & _MASK, row & _MASK, bool(covers)
+            yield source & _MASK, row & _MASK, covers
 
     def lookup(self, number: int, noun: str, value: str) -> list[Listed]:
         sql = (

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 import apsw
 
-from ledgerstone.errors import FormatError, StoreError, UnavailableError, UnknownOutcomeError
+from ledgerstone.errors import FormatError, StoreError, UnavailableError, UnknownOutcomeError, UsageError
 from ledgerstone.store import schema
 from ledgerstone.store.rows import SqliteReader, SqliteWriter, believed, translated
 
@@ -221,6 +221,7 @@ class SqliteStore:
         """One consistent snapshot for the length of the block."""
         with self._lock, translated():
             self._usable()
+            self._alone()
             self._connection.execute("BEGIN")
             reader = SqliteReader(self._connection, self._turn)
             try:
@@ -242,6 +243,7 @@ class SqliteStore:
             )
         with self._lock, translated():
             self._usable()
+            self._alone()
             self._connection.execute("BEGIN IMMEDIATE")
             writer = SqliteWriter(self._connection, self._turn)
             try:
@@ -295,6 +297,12 @@ class SqliteStore:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
 
+    def _alone(self) -> None:
+        if self._connection.in_transaction:
+            raise UsageError(
+                "another read of this store is still going on in this thread", hint="finish or close the iterator first"
+            )
+
     def _usable(self) -> None:
         if os.getpid() != self._pid:
             raise UnavailableError("this store was opened before a fork", hint="open it again in the child process")
@@ -315,7 +323,8 @@ class SqliteStore:
 
     def files(self) -> tuple[Path, ...]:
         """The files that may hold what was stored: database, log, and whatever lies beside them under that name."""
-        beside = self.path.parent.glob(f"{escape(self.path.name)}*")
+        name = escape(self.path.name)
+        beside = (*self.path.parent.glob(f"{name}*"), *self.path.parent.glob(f".{name}*"))
         return tuple(sorted(path for path in beside if path.is_file()))
 
     def scrub(self) -> list[str]:
@@ -327,9 +336,13 @@ class SqliteStore:
                 self._connection.execute("INSERT INTO postings(postings) VALUES('optimize')")
             except (apsw.BusyError, apsw.FullError, apsw.IOError) as error:
                 undone.append(f"the word index could not be put in order ({error}); {_AGAIN}")
-            busy, _, _ = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").get
-            if busy:
-                undone.append(f"the write-ahead log is being read by another process; {_AGAIN}")
+            try:
+                busy, _, _ = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").get
+            except (apsw.BusyError, apsw.FullError, apsw.IOError) as error:
+                undone.append(f"the write-ahead log could not be folded in ({error}); {_AGAIN}")
+            else:
+                if busy:
+                    undone.append(f"the write-ahead log is being read by another process; {_AGAIN}")
         return undone
 
     def close(self) -> None:
