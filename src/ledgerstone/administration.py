@@ -71,12 +71,17 @@ def use_project(ledger: Ledger, caller: Caller, namespace: str | None) -> str:
 
 
 def _free_remote(identity: Identity, caller: Caller) -> str | None:
-    """The place's remote, unless it is ambiguous or another project has it."""
+    """The place's remote, unless it is ambiguous; NamespaceError when a project has it, which would be found first."""
     try:
         remote = choose_remote(caller.project.remotes) if caller.project is not None else None
     except NamespaceError:
         return None
-    return None if remote is None or identity.by_alias(AliasOf.REMOTE, remote) else remote
+    known = () if remote is None else identity.by_alias(AliasOf.REMOTE, remote)
+    if remote is not None and known:
+        raise NamespaceError(
+            f"{readable(remote)} is project {known[0]} already", hint=f"run: ledgerstone namespaces use {known[0]}"
+        )
+    return remote
 
 
 def alias(ledger: Ledger, caller: Caller, namespace: str, *, remote: str | None, path: str | None) -> None:

@@ -39,5 +39,5 @@ def test_without_the_sdk_it_says_what_to_install(desk: Desk, command: str) -> No
     others = subprocess.run([sys.executable, "-c", program, "init"], capture_output=True, check=False)
 
     assert (refused.returncode, others.returncode) == (2, 0)
-    assert json.loads(refused.stderr)["hint"] == 'install it: pip install "ledgerstone[mcp]"'
+    assert json.loads(refused.stderr)["hint"] == "install it from the checkout: pip install '.[mcp]'"
     assert (desk.home / "ledgerstone" / "data" / "ledgerstone.db").exists()

@@ -32,6 +32,10 @@ def own_version() -> str:
     return version("ledgerstone")
 
 
+# How the library says that a project is made by the first write to it.
+NEW_PROJECT: Final = "new:"
+
+
 @click.command
 @click.argument("program", type=click.Choice(HOSTS), metavar="[HOST]", required=False)
 @click.option("--show", is_flag=True, help="With a host: print what would be written.")
@@ -53,7 +57,8 @@ def init(door: Door, program: str | None, *, show: bool, remove: bool) -> None:
     with door.memory(create=True) as memory:
         status, bound = memory.status(), memory.bound()
         project, found_by = _project(memory, bound)
-    follows = 'ledgerstone remember "..."' if project else "ledgerstone namespaces use --new"
+    ready = project is not None or found_by.startswith(NEW_PROJECT)
+    follows = 'ledgerstone remember "..."' if ready else "ledgerstone namespaces use --new"
     answer = {
         "store": str(settings.store),
         "made": made,
@@ -348,7 +353,8 @@ def doctor(door: Door) -> None:
             with door.memory() as memory:
                 answer["store"], answer["bound"] = memory.status(), memory.bound()
                 project, answer["found_by"] = _project(memory, answer["bound"])
-                if project is None and settings.place is not None:
+                found_by = answer["found_by"]
+                if project is None and settings.place is not None and not found_by.startswith(NEW_PROJECT):
                     problems.append({"code": "namespace", "message": answer["found_by"], "hint": ""})
         except LedgerstoneError as error:
             problems.append(error.wire())
@@ -482,7 +488,9 @@ def _sdk() -> Iterator[None]:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in {"anyio", "mcp", "mcp_types", "pydantic"}:
             raise
-        raise UsageError("the MCP SDK is not installed", hint='install it: pip install "ledgerstone[mcp]"') from None
+        raise UsageError(
+            "the MCP SDK is not installed", hint="install it from the checkout: pip install '.[mcp]'"
+        ) from None
 
 
 @click.command
