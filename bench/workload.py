@@ -67,7 +67,7 @@ def queries(size: int, *, words: int = 8, count: int = 64) -> list[str]:
 
 def opened(path: Path, caller: Caller = CALLER) -> Memory:
     """The store of a file, made if need be."""
-    return Memory.open(path, keys=KEYS, caller=caller, create=not path.exists())
+    return Memory.open(path, keys=KEYS, caller=caller, state=None, create=not path.exists())
 
 
 def filled(path: Path, size: int, *, batch: int = BATCH) -> Path:

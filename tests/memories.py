@@ -55,6 +55,7 @@ class Scratch:
             self.path,
             keys=self.keys,
             caller=caller,
+            state=None,
             create=create,
             clock=lambda: self.now,
             entropy=self._chance.randbytes,

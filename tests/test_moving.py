@@ -452,7 +452,7 @@ def test_an_export_has_the_form_of_the_golden_ledger(tmp_path: Path) -> None:
 
     Memory.import_lines(lines, tmp_path / "g.db", keys=GOLDEN_KEYS, caller=replace(OWNER, principal="local:ada"))
 
-    with Memory.open(tmp_path / "g.db", keys=GOLDEN_KEYS, caller=OWNER) as memory:
+    with Memory.open(tmp_path / "g.db", keys=GOLDEN_KEYS, caller=OWNER, state=None) as memory:
         assert list(memory.export()) == lines
 
 
@@ -753,7 +753,7 @@ def reading_as_nobody(path: Path, answer: Any) -> None:
         os.setgid(65534)
         os.setuid(65534)
     try:
-        with Memory.open(path, keys=READ_ONLY, caller=OWNER, read_only=True) as memory:
+        with Memory.open(path, keys=READ_ONLY, caller=OWNER, state=None, read_only=True) as memory:
             answer.put(memory.recall("last lantern", mode=Mode.LEXICAL).items[0].record.text)
             answer.put(memory.verify().ok)
     except LedgerstoneError as error:

@@ -152,8 +152,8 @@ def test_remember_then_get_takes_no_more_than_the_public_names(scratch: Scratch)
     path = scratch.path.with_name("another.ledger")
     keys = ledgerstone.load_keys(scratch.path.with_name("key.json"), create=True)
     caller = ledgerstone.Caller(principal="ada", session="today", origin=ledgerstone.Origin.USER)
-    with ledgerstone.Memory.open(path, keys=keys, caller=caller, create=True) as memory:
+    with ledgerstone.Memory.open(path, keys=keys, caller=caller, state=None, create=True) as memory:
         remembered = memory.remember(TEXT)
 
-    with ledgerstone.Memory.open(path, keys=keys, caller=caller) as memory:
+    with ledgerstone.Memory.open(path, keys=keys, caller=caller, state=None) as memory:
         assert memory.get(remembered.record.memory).text == TEXT

@@ -169,7 +169,7 @@ def test_a_proof_is_made_without_a_signing_key(scratch: Scratch, ada: Memory) ->
     address = ada.remember("a note").record.address
     pinned = Keyring(pins=tuple(scratch.keys.public.values()))
 
-    with Memory.open(scratch.path, keys=pinned, caller=ADA) as reader:
+    with Memory.open(scratch.path, keys=pinned, caller=ADA, state=None) as reader:
         assert checked(scratch, reader.prove(address)).text == "a note"
         with pytest.raises(StoreError, match="no signing key"):
             reader.checkpoint()

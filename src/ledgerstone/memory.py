@@ -86,8 +86,8 @@ class Memory:
         *,
         keys: Keyring,
         caller: Caller,
+        state: str | Path | None,
         create: bool = False,
-        state: str | Path | None = None,
         check: bool = True,
         read_only: bool = False,
         clock: Callable[[], int] = _now,
@@ -97,7 +97,8 @@ class Memory:
 
         ``state`` is a directory outside the store where this machine remembers which store is at the path, its newest
         heads and how its files looked: with it, a store that was cut, rolled back, exchanged or edited by another
-        program is refused. Without it nothing is remembered. ``check=False`` looks at nothing yet, for ``verify`` and
+        program is refused. None says that nothing is to be remembered: then edits of derived rows are found by
+        ``verify``, and not always by a read. ``check=False`` looks at nothing yet, for ``verify`` and
         ``rebuild`` of a store that is refused. With ``read_only`` nothing is written, whatever the keys; public ones
         suffice, and the file may stand on a medium that cannot be written.
 

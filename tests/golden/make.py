@@ -348,7 +348,9 @@ def live(path: Path) -> None:
     """The scenario: a project of two people and a model, with one of everything that ends an entry."""
     ticks = count(START, SECOND)
     entropy = random.Random(1).randbytes
-    with Memory.open(path, keys=KEYS, caller=ADA, create=True, clock=ticks.__next__, entropy=entropy) as ada:
+    with Memory.open(
+        path, keys=KEYS, caller=ADA, state=None, create=True, clock=ticks.__next__, entropy=entropy
+    ) as ada:
         model = ada.bind(MODEL)
         note = ada.remember(Draft(text="The build uses make.", key="build.tool", tags=("build",)))
         ada.remember(Draft(text="The build uses just.", key="build.tool", sources=(note.record.address,)))

@@ -221,7 +221,7 @@ def test_a_store_of_every_released_schema_opens(number: int, tmp_path: Path) -> 
 
     said = expected(number)
 
-    with Memory.open(path, keys=load_keys(key), caller=OWNER) as memory:
+    with Memory.open(path, keys=load_keys(key), caller=OWNER, state=None) as memory:
         checked = memory.verify()
         texts = {name: memory.get(target).text for name, target in said["memories"].items()}
 
