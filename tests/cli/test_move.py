@@ -45,6 +45,32 @@ def test_a_backup_with_its_key_is_all_that_another_machine_needs(other: Desk) ->
     assert other.ask("remember", "and the pot is tin")["sequence"]
 
 
+def test_a_backup_comes_with_its_key_or_not_at_all(other: Desk) -> None:
+    """A passphrase that is too short leaves neither file; nor does a backup that cannot be made leave a key."""
+    file = other.home / "b.db"
+
+    short = other.run("backup", str(file), "--with-key", env=at_home(other) | {"LEDGERSTONE_PASSPHRASE": "short"})
+    assert short.code == 2
+    assert not file.exists()
+    file.write_bytes(b"in the way")
+    blocked = other.run("backup", str(file), "--with-key", env=at_home(other) | WORDS)
+
+    assert blocked.code == 2
+    assert file.read_bytes() == b"in the way"
+    assert not file.with_name("b.db.key").exists()
+
+
+def test_a_pipe_is_not_waited_for(bound: Desk) -> None:
+    """What is no file is refused by name, for an import and for a head to compare with."""
+    pipe = bound.home / "pipe"
+    os.mkfifo(pipe)
+
+    for words in (("import", str(pipe)), ("verify", "--expected", str(pipe))):
+        code, error = bound.refuse(*words)
+        assert code == 2
+        assert "is not a file" in error["message"]
+
+
 def test_a_backup_says_its_head_and_that_the_key_is_not_in_it(bound: Desk) -> None:
     """The head that ``doctor`` names stands in the answer; another file of the name is refused."""
     file = str(bound.home / "b.db")

@@ -39,11 +39,17 @@ def backup(door: Door, path: Path, *, with_key: bool) -> None:
         raise UsageError(f"{key} is there already", hint="name a file that is not there")
     words = _passphrase(door, new=True) if with_key else ""
     with door.memory() as memory:
-        moved = memory.backup(path)
-    if with_key:
-        from ledgerstone.keys import export_key
+        if with_key:
+            from ledgerstone.keys import export_key
 
-        export_key(settings.key_file, key, words)
+            # First the key: no backup stands there without it because a passphrase was too short.
+            export_key(settings.key_file, key, words)
+        try:
+            moved = memory.backup(path)
+        except BaseException:
+            if with_key:
+                key.unlink(missing_ok=True)
+            raise
     _tell(door, moved, {"key_file": str(key)} if with_key else {})
     if not with_key:
         door.say("the key is not in it: keep it too (--with-key, or ledgerstone keys export)")
@@ -221,12 +227,20 @@ def _input(source: str) -> Iterator[Iterator[bytes]]:
     if source == "-":
         yield lines(sys.stdin.buffer)
         return
+    _is_file(source)
     try:
         file = Path(source).open("rb")  # noqa: SIM115 - what the block raises is not about opening it
     except OSError as error:
         raise UnavailableError(f"{source}: {error.strerror}") from error
     with file:
         yield lines(file)
+
+
+def _is_file(source: str) -> None:
+    """Nobody waits for what a pipe may say one day."""
+    where = Path(source)
+    if where.exists() and not where.is_file():
+        raise UsageError(f"{source} is not a file", hint="a pipe is read from standard input: name it -")
 
 
 def _markdown(memory: Memory, namespace: str | None) -> Iterator[bytes]:

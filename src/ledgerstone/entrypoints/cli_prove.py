@@ -106,6 +106,8 @@ def given(file: str, most: int) -> bytes:
     """The bytes of a file or of standard input; of more than may be, one more."""
     if file == "-":
         return sys.stdin.buffer.read(most + 1)
+    if Path(file).exists() and not Path(file).is_file():
+        raise UsageError(f"{file} is not a file", hint="a pipe is read from standard input: name it -")
     try:
         with Path(file).open("rb") as opened:
             return opened.read(most + 1)
