@@ -11,6 +11,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -165,7 +166,13 @@ def test_a_backup_of_a_busy_store_is_of_one_moment(home: Home, tmp_path: Path) -
     assert ready.wait(30)
 
     with opened(home.path) as memory:
-        moved = [memory.backup(tmp_path / name) for name in ("one.db", "two.db")]
+        moved = [memory.backup(tmp_path / "one.db")]
+        # The writer may have had no turn meanwhile; the second backup waits until it has had one.
+        seen = sum(row["sequence"] for row in memory.namespaces())
+        deadline = time.monotonic() + 60
+        while sum(row["sequence"] for row in memory.namespaces()) == seen and time.monotonic() < deadline:
+            time.sleep(0.01)
+        moved.append(memory.backup(tmp_path / "two.db"))
     stop.set()
     writer.join(30)
 
