@@ -20,6 +20,10 @@ TRUST = {ADA: Trust.USER_EXPLICIT, MODEL: Trust.MODEL_INFERRED}
 MOST_TASKS = 16
 
 
+# A sign before each, so that none is a word of the file's own, which would be found there after an erasure.
+said = st.text(characters, min_size=1, max_size=20).map("\u00a7{}".format)
+
+
 @dataclass
 class Version:
     """What a version must be, as far as a dictionary can tell; ``body`` is the version whose text it carries."""
@@ -88,7 +92,7 @@ class Life(RuleBasedStateMachine):
 
     @rule(
         target=memories,
-        text=st.text(characters, min_size=1, max_size=20),
+        text=said,
         key=KEYS,
         caller=CALLERS,
         kind=st.sampled_from([Kind.NOTE, Kind.TASK]),
@@ -122,7 +126,7 @@ class Life(RuleBasedStateMachine):
                 self.model.holders[key] = record.memory
         return record.memory
 
-    @rule(memory=memories, text=st.text(characters, min_size=1, max_size=20))
+    @rule(memory=memories, text=said)
     def replace(self, memory: str, text: str) -> None:
         """The next version of a memory, if it stands and is no open task."""
         newest = self.model.newest(memory)
