@@ -1,0 +1,161 @@
+"""``python -m bench.quality``: how well recall brings back what answers a question.
+
+``convert`` reads a public set as its authors publish it and writes it in the plain form; ``run`` measures sets in the
+plain form through the product and prints one table; ``compare`` says how sure the difference between two runs is.
+Every set, metric and file is described in docs/quality.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import sys
+import tempfile
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from statistics import fmean
+from typing import Any, Final
+
+from bench.quality import scoring
+from bench.quality.measuring import Configuration, Opened, Run, measure, output
+from bench.quality.public import FORMATS, pooled
+from bench.quality.sets import SetError, read, write
+from ledgerstone import Mode
+
+USUAL: Final = Configuration("balanced")
+BASELINES: Final = tuple(mode for mode in ("recent", "lexical", "balanced", "hybrid") if mode in list(Mode))
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Do what was asked for."""
+    asked = _parser().parse_args(arguments)
+    try:
+        asked.act(asked)
+    except (SetError, OSError) as error:
+        sys.exit(f"quality: {error}")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.quality", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    command = commands.add_parser("run", help="measure sets, print one table")
+    command.add_argument("sets", nargs="+", type=Path, help="files in the plain form")
+    command.add_argument("--modes", default=",".join(BASELINES), help=f"of {', '.join(Mode)} (default: %(default)s)")
+    command.add_argument("--out", type=Path, help="a directory for one file of answers a set and configuration")
+    command.add_argument("--depth", type=int, default=USUAL.depth, help="length of a ranking")
+    command.add_argument("--candidates", type=int, default=USUAL.candidates, help="of a ranking, a lane")
+    command.add_argument("--bytes", type=int, default=USUAL.bytes, help="the small budget")
+    command.add_argument(
+        "--opened",
+        default=USUAL.opened,
+        metavar="MODULE:FUNCTION",
+        help="what makes a store of a path, for lanes beyond the base install",
+    )
+    command.set_defaults(act=_run)
+    command = commands.add_parser("convert", help="a public set into the plain form")
+    command.add_argument("format", choices=FORMATS)
+    command.add_argument("files", nargs="+", type=Path, help="as published, perhaps compressed (.gz)")
+    command.add_argument("--pool", action="store_true", help="all its stores as one")
+    command.add_argument("--out", type=Path, required=True)
+    command.set_defaults(act=_convert)
+    command = commands.add_parser("compare", help="two runs over one set, with paired bootstrap intervals")
+    command.add_argument("first", type=Path)
+    command.add_argument("second", type=Path)
+    command.add_argument("--seed", type=int, default=1)
+    command.set_defaults(act=_compare)
+    return parser
+
+
+def _run(asked: argparse.Namespace) -> None:
+    names = asked.modes.split(",")
+    unknown = [name for name in names if name not in list(Mode)]
+    if unknown:
+        raise SetError(f"recall has no mode {unknown[0]!r}; there are {', '.join(Mode)}")
+    configurations = [
+        Configuration(mode, asked.opened, depth=asked.depth, candidates=asked.candidates, bytes=asked.bytes)
+        for mode in names
+    ]
+    opening = _opening(asked.opened)
+    rows: list[tuple[str, ...]] = []
+    hashes = []
+    for path in asked.sets:
+        collection = read(path)
+        print(f"{collection.name} ...", file=sys.stderr, flush=True)
+        with tempfile.TemporaryDirectory(prefix="ledgerstone-quality-") as folder:
+            runs = measure(collection, configurations, Path(folder), opening)
+        for run in runs:
+            answers = output(run)
+            rows.append(_row(run))
+            hashes.append((run.name, run.configuration.mode, run.data_sha256, hashlib.sha256(answers).hexdigest()))
+            if asked.out is not None:
+                asked.out.mkdir(parents=True, exist_ok=True)
+                (asked.out / f"{run.name}.{run.configuration.mode}.jsonl").write_bytes(answers)
+    measures = list(runs[0].means)
+    print(_table([("set", "mode", "questions", *measures, "stale", "ms"), *rows]))
+    print()
+    print(_table([("set", "mode", "data, SHA-256", "answers, SHA-256"), *hashes]))
+
+
+def _row(run: Run) -> tuple[str, ...]:
+    numbers = [f"{mean:.3f}" for mean in run.means.values()]
+    return (run.name, run.configuration.mode, str(len(run.rows)), *numbers, str(run.stale), f"{run.milliseconds:.1f}")
+
+
+def _opening(name: str) -> Opened:
+    """The function that a command line names."""
+    module, _, function = name.partition(":")
+    try:
+        opening: Opened = getattr(import_module(module), function)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise SetError(f"opened: a module and a function of it, not {name!r}") from error
+    return opening
+
+
+def _convert(asked: argparse.Namespace) -> None:
+    try:
+        stores = FORMATS[asked.format](asked.files)
+    except (KeyError, TypeError, ValueError) as error:
+        raise SetError(f"not as {asked.format} is published: {error!r}") from error
+    if asked.pool:
+        stores = pooled(stores)
+    write(asked.out, stores)
+    documents, questions = (sum(len(getattr(s, part)) for s in stores) for part in ("documents", "questions"))
+    print(f"{asked.out}: {len(stores)} stores, {documents} documents, {questions} questions")
+
+
+def _compare(asked: argparse.Namespace) -> None:
+    (first, rows), (second, others) = _answers(asked.first), _answers(asked.second)
+    if first["data_sha256"] != second["data_sha256"] or rows.keys() != others.keys():
+        raise SetError("these are runs over different data")
+    table = [("measure", asked.first.stem, asked.second.stem, "difference", "95 % of resamples")]
+    for name in next(iter(rows.values())):
+        pairs = [(row[name], others[key][name]) for key, row in rows.items()]
+        low, high = scoring.interval([b - a for a, b in pairs], seed=asked.seed)
+        means = fmean(a for a, _ in pairs), fmean(b for _, b in pairs)
+        spread = f"{low:+.3f} to {high:+.3f}{'' if low <= 0 <= high else ' *'}"
+        table.append((name, f"{means[0]:.3f}", f"{means[1]:.3f}", f"{means[1] - means[0]:+.3f}", spread))
+    print(_table(table))
+    print(f"\n{len(rows)} questions; * marks an interval without zero in it.")
+
+
+def _answers(path: Path) -> tuple[dict[str, Any], dict[tuple[str, str], dict[str, float]]]:
+    """A file of answers: what it was made of, and the measures of every question."""
+    try:
+        head, *rows = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+        return head, {(row["store"], row["id"]): row["scores"] for row in rows}
+    except (KeyError, TypeError, ValueError) as error:
+        raise SetError(f"{path}: not a file of answers") from error
+
+
+def _table(rows: Sequence[Sequence[str]]) -> str:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ["| " + " | ".join(map(str.ljust, row, widths)) + " |" for row in rows]
+    return "\n".join([lines[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *lines[1:]])
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,100 @@
+"""A set goes through the product without its labels, and a run repeats bit for bit."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from bench.quality import __main__ as command
+from bench.quality.measuring import Configuration, drafts, measure, output
+from bench.quality.sets import Collection, Document, Question, Store, write
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+COLORS = Store(
+    "colors",
+    (
+        Document("d1", "The gate is painted green.", "colors", "diary", time="on monday", key="gate"),
+        Document("d2", "The fence is painted white.", "colors", "diary"),
+        Document("d3", "The gate is painted blue.", "colors", "letter", key="gate"),
+    ),
+    (
+        Question("q1", "Which colour is the gate painted?", frozenset(["d3"]), "colors"),
+        Question("q2", "white fence", frozenset(["d2"]), "colors"),
+    ),
+)
+
+
+def test_no_label_reaches_the_store() -> None:
+    """What marks an answer in an id or a source's name is in no draft; texts, times and order are."""
+    documents = [
+        Document("answer_1", "yes", source="answer_session", time="noon"),
+        Document("answer_2", "no", source="other"),
+        Document("answer_3", "perhaps", source="answer_session", place="9"),
+    ]
+
+    made = list(drafts(documents))
+
+    assert "answer" not in repr(made)
+    assert [(draft.text, draft.title) for draft in made] == [("yes", "noon"), ("no", None), ("perhaps", None)]
+    assert [(draft.source, draft.place) for draft in made] == [("source 1", "1"), ("source 2", "1"), ("source 1", "9")]
+
+
+def test_a_corrected_document_is_answered_by_its_correction(tmp_path: Path) -> None:
+    """Documents with one key are versions of one memory: the last answers, and none before it ever comes."""
+    [run] = measure(Collection("colors", (COLORS,), ""), [Configuration("lexical")], tmp_path)
+
+    gate, fence = run.rows
+    assert gate.ranking[0] == "d3"
+    assert fence.ranking[0] == "d2"
+    assert "d1" not in {*gate.ranking, *gate.held, *fence.ranking, *fence.held}
+    assert run.stale == 0
+    assert run.means["r@1"] == 1
+
+
+def test_a_run_repeats_bit_for_bit(tmp_path: Path) -> None:
+    """Two runs write the same bytes, and leave no store behind."""
+    collection = Collection("colors", (COLORS,), "data")
+    configurations = [Configuration("lexical"), Configuration("balanced")]
+
+    first = [output(run) for run in measure(collection, configurations, tmp_path)]
+    second = [output(run) for run in measure(collection, configurations, tmp_path)]
+
+    assert first == second
+    assert first[0] != first[1]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_prints_a_table_and_writes_every_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each configuration has its row; two files of answers can be compared."""
+    write(tmp_path / "colors.jsonl", [COLORS])
+
+    command.main(["run", str(tmp_path / "colors.jsonl"), "--modes", "recent,lexical", "--out", str(tmp_path)])
+    command.main(["compare", *(str(tmp_path / f"colors.{mode}.jsonl") for mode in ("recent", "lexical"))])
+
+    printed = capsys.readouterr().out
+    assert "| colors | recent  | 2 " in printed
+    assert "| colors | lexical | 2 " in printed
+    assert "| r@1 " in printed
+    head, *rows = map(json.loads, (tmp_path / "colors.lexical.jsonl").read_text().splitlines())
+    assert head["configuration"]["mode"] == "lexical"
+    assert [row["id"] for row in rows] == ["q1", "q2"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        pytest.param(["run", "absent.jsonl", "--modes", "wise"], "no mode 'wise'", id="mode"),
+        pytest.param(["run", "absent.jsonl"], "absent.jsonl", id="file"),
+        pytest.param(["run", "absent.jsonl", "--opened", "nowhere:opened"], "a module and a function", id="opened"),
+        pytest.param(["convert", "xquad", "a", "b", "--out", "c"], "one file, not 2", id="files"),
+    ],
+)
+def test_what_cannot_be_measured_is_said(arguments: list[str], words: str) -> None:
+    """A run that cannot be made ends with its reason, and no traceback."""
+    with pytest.raises(SystemExit) as ended:
+        command.main(arguments)
+
+    assert words in str(ended.value)
