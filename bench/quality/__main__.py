@@ -1,7 +1,8 @@
 """``python -m bench.quality``: how well recall brings back what answers a question.
 
 ``convert`` reads a public set as its authors publish it and writes it in the plain form; ``run`` measures sets in the
-plain form through the product and prints one table; ``compare`` says how sure the difference between two runs is.
+plain form through the product and prints one table; ``compare`` says how sure the difference between two runs is;
+``origin`` asks two small benchmarks what a context must be able to hold.
 Every set, metric and file is described in docs/quality.md.
 """
 
@@ -18,7 +19,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Final
 
-from bench.quality import scoring
+from bench.quality import origin, scoring
 from bench.quality.measuring import Configuration, Opened, Run, measure, output
 from bench.quality.public import FORMATS, pooled
 from bench.quality.sets import SetError, read, write
@@ -67,6 +68,8 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("second", type=Path)
     command.add_argument("--seed", type=int, default=1)
     command.set_defaults(act=_compare)
+    command = commands.add_parser("origin", help="two small benchmarks of what a context holds")
+    command.set_defaults(act=_origin)
     return parser
 
 
@@ -140,6 +143,10 @@ def _compare(asked: argparse.Namespace) -> None:
         table.append((name, f"{means[0]:.3f}", f"{means[1]:.3f}", f"{means[1] - means[0]:+.3f}", spread))
     print(_table(table))
     print(f"\n{len(rows)} questions; * marks an interval without zero in it.")
+
+
+def _origin(_: argparse.Namespace) -> None:
+    print(_table(origin.table()))
 
 
 def _answers(path: Path) -> tuple[dict[str, Any], dict[tuple[str, str], dict[str, float]]]:
