@@ -110,6 +110,29 @@ def test_a_target_that_is_not_here_is_not_found(scratch: Scratch) -> None:
     assert len(scratch.by(ELSEWHERE).audit(target=foreign.memory)) == 1
 
 
+def test_no_refusal_is_lost_between_two_pages(scratch: Scratch) -> None:
+    """Refusals are written late; paging by time shows each where it belongs, however small the pages."""
+    ada, bob = scratch.memory, scratch.by(BOB)
+    ada.remember("The project is there.")
+    begun = scratch.now
+    for scope in (Scope.USER, Scope.SESSION):
+        scratch.wait(1)
+        ada.remember("A note.")
+        scratch.wait(1)
+        with pytest.raises(AuthorityError):
+            bob.remember("x", scope=scope)
+    scratch.wait(1)
+    ada.remember("The last note.")
+
+    pages, before = [], None
+    while (page := ada.audit(limit=1, before=before)) and page[0].at > begun:
+        before = page[0].at
+        pages.append((page[0].operation, page[0].refusal))
+
+    note, refused = ("remember", None), ("create", "no_grant")
+    assert pages == [note, refused, note, refused, note]
+
+
 def test_a_trail_is_cut_at_its_limit(scratch: Scratch) -> None:
     """The newest so many; before a time the older ones."""
     written = []

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
-from collections.abc import Callable, Iterator
+import signal
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -15,8 +17,10 @@ from ledgerstone import (
     Act,
     AuthorityError,
     Caller,
+    ConflictError,
     CorruptionError,
     Draft,
+    Keyring,
     Kind,
     Memory,
     Mode,
@@ -31,8 +35,8 @@ from ledgerstone import (
 )
 from ledgerstone.anchors import Anchors
 from ledgerstone.store import sqlite
-from tests.memories import ADA, BOB, ELSEWHERE, EVENING, MODEL, NOBODY, SECOND, Scratch
-from tests.stores import dump, plain_client
+from tests.memories import ADA, BOB, ELSEWHERE, EVENING, KEY, MODEL, NOBODY, SECOND, Scratch
+from tests.stores import dump, plain_client, process
 
 if TYPE_CHECKING:
     import apsw
@@ -633,6 +637,117 @@ def test_a_backup_does_not_bring_an_erased_text_back(scratch: Scratch, tmp_path:
         assert memory.verify().ok
     assert held(tmp_path, *WORDS, "filler") == set()
     scratch.memory = scratch.open()
+
+
+def _dying(path: Path, state: Path, target: str, name: str) -> None:
+    """Erase, and be killed in place of a step, or after it if it comes before the commit."""
+    step = getattr(Anchors, name)
+
+    def kill(anchors: Anchors, commitments: Iterable[bytes]) -> NoReturn:
+        if name == "mean":
+            step(anchors, commitments)
+        os.kill(os.getpid(), signal.SIGKILL)
+        raise AssertionError
+
+    setattr(Anchors, name, kill)
+    with Memory.open(path, keys=Keyring(KEY), caller=ADA, state=state) as memory:
+        memory.forget(target, dry_run=False)
+
+
+@pytest.mark.parametrize("reopened", [True, False])
+def test_whoever_dies_after_erasing_has_said_so(scratch: Scratch, tmp_path: Path, *, reopened: bool) -> None:
+    """Killed right after the commit: an older copy does not bring the text back, whether opened in between or not."""
+    state = tmp_path / "state"
+    scratch.memory.close()
+    with _anchored(scratch, state) as memory:
+        record = memory.remember(TEXT).record
+    backup = Path(shutil.copy(scratch.path, tmp_path / "backup"))
+
+    process(_dying, scratch.path, state, record.memory, "keep_erased").join(60)
+
+    if reopened:
+        with _anchored(scratch, state) as memory:
+            assert memory.get(record.memory).standing is Standing.ERASED
+        files = b"".join(path.read_bytes() for path in scratch.path.parent.glob(f"{scratch.path.name}*"))
+        assert not [word for word in WORDS if word.encode() in files]
+    shutil.move(backup, scratch.path)
+    for suffix in ("-wal", "-shm"):
+        Path(f"{scratch.path}{suffix}").unlink(missing_ok=True)
+    with Memory.open(scratch.path, keys=scratch.keys, caller=ADA, state=state, check=False) as memory:
+        assert memory.verify(accept=True).ok
+    with _anchored(scratch, state) as memory:
+        assert memory.get(record.memory).standing is Standing.ERASED
+    assert held(tmp_path, *WORDS) == set()
+    scratch.memory = scratch.open()
+
+
+def test_whoever_dies_before_erasing_has_erased_nothing(scratch: Scratch, tmp_path: Path) -> None:
+    """Killed right before the commit: the text is there, nothing calls it erased, and it can be erased."""
+    state = tmp_path / "state"
+    scratch.memory.close()
+    with _anchored(scratch, state) as memory:
+        record = memory.remember(TEXT).record
+
+    process(_dying, scratch.path, state, record.memory, "mean").join(60)
+
+    with _anchored(scratch, state) as memory:
+        assert memory.get(record.memory).text == TEXT
+        assert memory.verify().ok
+        anchors = Anchors(state, str(scratch.path))
+        assert (anchors.meant(), anchors.erased(meant=True)) == (frozenset(), frozenset())
+        assert memory.forget(record.memory, dry_run=False).left == ()
+        assert (len(anchors.erased()), anchors.meant()) == (1, frozenset())
+        anchors.close()
+    scratch.memory = scratch.open()
+
+
+def test_an_erasure_that_is_not_committed_is_not_remembered(
+    scratch: Scratch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When the commit fails the text stays, and nothing outside the store calls it erased."""
+    state = tmp_path / "state"
+    scratch.memory.close()
+    with _anchored(scratch, state) as memory:
+        record = memory.remember(TEXT).record
+        anchors, mean = Anchors(state, str(scratch.path)), Anchors.mean
+
+        def fail(anchors: Anchors, commitments: Iterable[bytes]) -> NoReturn:
+            mean(anchors, commitments)
+            raise ConflictError("not committed")
+
+        monkeypatch.setattr(Anchors, "mean", fail)
+
+        with pytest.raises(ConflictError):
+            memory.forget(record.memory, dry_run=False)
+
+        assert memory.get(record.memory).text == TEXT
+        assert anchors.erased(meant=True) == frozenset()
+        anchors.close()
+    scratch.memory = scratch.open()
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("signat", "words that the store's own files hold"),
+        ("SQLite format", "words that the store's own files hold"),
+        ("CREATE TABLE record", "words that the store's own files hold"),
+        ("closed", "words that the store's own files hold"),
+        ("noteactive", "words that the store's own files hold"),
+        ("commitment", "words that the store's own files hold"),
+    ],
+)
+def test_a_word_of_the_store_s_own_is_no_trace(ada: Memory, tmp_path: Path, text: str, why: str) -> None:
+    """What the file holds anyway is not taken for what stayed behind, and is told; the rest of it is gone."""
+    ada.close_task(ada.remember(Draft(text="Water the ferns", kind=Kind.TASK)).record.memory)
+    ada.remember("another note")
+    record = ada.remember(Draft(text=text, title=f"zanzibar {text}")).record
+
+    done = ada.forget(record.memory, dry_run=False)
+
+    assert done.left == ()
+    assert [line for line in done.unreached if why in line]
+    assert held(tmp_path, "zanzibar") == set()
 
 
 def test_a_line_half_written_hides_no_other(tmp_path: Path) -> None:

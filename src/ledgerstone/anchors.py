@@ -33,6 +33,7 @@ _LINE: Final = 20 + 1 + 64 + 1 + 20 + 1
 _FENCE_LINE: Final = 20 + 1 + 64 + 1
 _ERASED_LINE: Final = 64
 _FENCE: Final = "fence"
+_MEANT: Final = "erasing"
 _READ: Final = os.O_RDONLY
 _WRITE: Final = os.O_RDWR | os.O_CREAT
 
@@ -144,16 +145,33 @@ class Anchors:
             with self._locked():
                 descriptor = self._descriptor("erased", _WRITE)
                 os.pwrite(descriptor, lines, os.fstat(descriptor).st_size)
+                os.fsync(descriptor)
 
-    def erased(self) -> frozenset[bytes]:
-        """The commitments whose contents were erased on this machine, from whichever store: copies may move."""
+    def erased(self, *, meant: bool = False) -> frozenset[bytes]:
+        """The commitments whose contents were erased on this machine, from whichever store: copies may move.
 
-        def read() -> frozenset[bytes]:
-            files = self.folder.parent.glob("*/erased")
-            lines = (line for file in files for line in file.read_text("ascii").split())
-            return frozenset(bytes.fromhex(line) for line in lines if len(line) == _ERASED_LINE)
+        Also, if asked, those that were meant to be, by somebody who died over it.
+        """
+        names = ("erased", _MEANT) if meant else ("erased",)
+        return self._readable(lambda: _commitments(self.folder.parent, *(f"*/{name}" for name in names)), frozenset())
 
-        return self._readable(read, frozenset())
+    def mean(self, commitments: Iterable[bytes]) -> None:
+        """Remember, durably, what the commit that follows is to erase, until ``drop_meant``."""
+        lines = "".join(f"{commitment.hex()}\n" for commitment in sorted(commitments)).encode("ascii")
+        with self._locked():
+            descriptor = self._descriptor(_MEANT, _WRITE)
+            os.truncate(descriptor, 0)
+            os.pwrite(descriptor, lines, 0)
+            os.fsync(descriptor)
+
+    def meant(self) -> frozenset[bytes]:
+        """What was to be erased from the store at this path when somebody died."""
+        return self._readable(lambda: _commitments(self.folder, _MEANT), frozenset())
+
+    def drop_meant(self) -> None:
+        """Nothing is to be erased any more."""
+        with self._locked():
+            os.truncate(self._descriptor(_MEANT, _WRITE), 0)
 
     def drop(self) -> None:
         """Remember nothing of this path any more."""
@@ -255,6 +273,13 @@ def _wait_for(lock: Callable[[], object], folder: Path) -> None:
         else:
             return
     raise TimeoutError(f"{folder} is locked by another process")
+
+
+def _commitments(folder: Path, *patterns: str) -> frozenset[bytes]:
+    """All whole lines of some files."""
+    files = (file for pattern in patterns for file in folder.glob(pattern))
+    lines = (line for file in files for line in file.read_text("ascii").split())
+    return frozenset(bytes.fromhex(line) for line in lines if len(line) == _ERASED_LINE)
 
 
 def _fence_line(tick: int, mark: str) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from heapq import heappush, heapreplace
 
 from ledgerstone.core import chain, entries
 from ledgerstone.core.entries import (
@@ -24,22 +25,28 @@ from ledgerstone.reading import Chain, Reading
 
 
 def events(reading: Reading, where: Chain, *, memory: str | None, limit: int, before: int | None) -> Iterator[Event]:
-    """The newest events of one chain, at most ``limit``; those of one memory, or before a time."""
+    """The newest events of one chain, ``limit`` where there are as many, or more; of one memory, or before a time.
+
+    An event may be older than its commit, which tells it late: refusals are. So a commit is passed over only when none
+    of its events can be meant.
+    """
     expected = where.head.id
-    given = 0
+    late = where.number == reading.store.number
+    newest: list[int] = []
     for sequence, _, data in reading.reader.headers(where.number, newest=where.head.sequence, oldest=0):
-        if given >= limit:
-            return
         commit, header = chain.read(data, expected=expected)
+        if len(newest) >= limit and header.stamp.at <= newest[0]:
+            return
         if header.parent is not None:
             expected = header.parent
         if header.sequence != sequence:
             raise CorruptionError(f"{where.namespace}: commit {sequence} stands in another's place")
-        if before is not None and header.stamp.at >= before:
+        if before is not None and header.stamp.at >= before and not late:
             continue
         for event in _of_commit(reading, where, commit, header, memory):
-            if memory is None or (event.target or "").partition("@")[0] == memory:
-                given += 1
+            wanted = memory is None or (event.target or "").partition("@")[0] == memory
+            if wanted and (before is None or event.at < before):
+                heappush(newest, event.at) if len(newest) < limit else heapreplace(newest, max(event.at, newest[0]))
                 yield event
 
 

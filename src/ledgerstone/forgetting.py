@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from ledgerstone import traces
+from ledgerstone.anchors import Anchors
 from ledgerstone.core import canonical, chain, entries, rules
 from ledgerstone.core.authority import Caller, Denial, Place
 from ledgerstone.core.entries import (
@@ -36,7 +38,7 @@ from ledgerstone.core.values import (
     Retention,
     Scope,
 )
-from ledgerstone.errors import CorruptionError, NotFoundError, UnavailableError, UsageError
+from ledgerstone.errors import CorruptionError, LedgerstoneError, NotFoundError, UnavailableError, UsageError
 from ledgerstone.identity import Identity, Target, parse_target
 from ledgerstone.ledger import Block, DeniedError, Ledger
 from ledgerstone.reading import Chain, Reading
@@ -187,7 +189,8 @@ def again(ledger: Ledger, caller: Caller) -> tuple[Finding, ...]:
 
     Returns as findings what the caller may not erase.
     """
-    gone = _erased_here(ledger)
+    # Whatever an older copy brings back of what somebody died over erasing, it was to go.
+    gone = _erased_here(ledger, meant=True)
 
     def find(reading: Reading, identity: Identity) -> list[_Reach]:
         reaches = [_Reach(reading, where, frozenset()) for where in _erasable(reading, identity)]
@@ -199,17 +202,17 @@ def again(ledger: Ledger, caller: Caller) -> tuple[Finding, ...]:
         return reaches
 
     with ledger.store.read() as reader:
-        back = returned(ledger, reader)
+        back = returned(ledger, reader, meant=True)
     if not back or Act.FORGET not in caller.acts:
         return back
     _carry_out(ledger, caller, find, reason=ERASED_BEFORE, keep=frozenset(), dry_run=False)
     with ledger.store.read() as reader:
-        return returned(ledger, reader)
+        return returned(ledger, reader, meant=True)
 
 
-def returned(ledger: Ledger, reader: Reader) -> tuple[Finding, ...]:
+def returned(ledger: Ledger, reader: Reader, *, meant: bool = False) -> tuple[Finding, ...]:
     """What was erased on this machine before and is there all the same, with an older copy of the store."""
-    gone = _erased_here(ledger)
+    gone = _erased_here(ledger, meant=meant)
     findings = []
     for namespace in reader.chains() if gone else ():
         row = reader.chain(namespace)
@@ -220,8 +223,8 @@ def returned(ledger: Ledger, reader: Reader) -> tuple[Finding, ...]:
     return tuple(findings)
 
 
-def _erased_here(ledger: Ledger) -> frozenset[bytes]:
-    return frozenset() if ledger.anchors is None else ledger.anchors.erased()
+def _erased_here(ledger: Ledger, *, meant: bool) -> frozenset[bytes]:
+    return frozenset() if ledger.anchors is None else ledger.anchors.erased(meant=meant)
 
 
 def _returned(reader: Reader, number: int, gone: frozenset[bytes]) -> list[int]:
@@ -392,29 +395,74 @@ def _carry_out(
             return _report(reaches, erased=False)
     gone = _Gone()
     commits: list[tuple[str, int]] = []
-    with ledger.writes(caller) as block:
-        block.reading.catalogued()
-        reaches = find(block.reading, block.identity)
-        _check_kept(reaches, keep)
-        for reach in reaches:
-            if reach.known:
-                _note(block.reading, reach, gone)
-                commits += _erase(ledger, block, reach, reason)
+    unkept: list[str] = []
+    try:
+        with ledger.writes(caller) as block:
+            block.reading.catalogued()
+            reaches = find(block.reading, block.identity)
+            _check_kept(reaches, keep)
+            for reach in reaches:
+                if reach.known:
+                    _note(block.reading, reach, gone)
+                    commits += _erase(ledger, block, reach, reason)
+            # Before the commit: whoever dies after it has then said what it erased.
+            unkept = _remembering(ledger, lambda anchors: anchors.mean(gone.commitments)) if commits else []
+    except BaseException:
+        with suppress(LedgerstoneError, OSError):
+            recover(ledger)
+        raise
     left = [] if block.warning is None else [block.warning]
-    if ledger.anchors is not None:
-        try:
-            ledger.anchors.keep_erased(gone.commitments)
-        except (OSError, UnavailableError) as error:
-            left.append(f"not remembered outside the store, so that a backup could bring it back: {error}")
+    left += unkept or _remembering(ledger, lambda anchors: _erased_now(anchors, gone.commitments))
     left += ledger.store.scrub()
     warning = ledger.remember_heads({})
     left += [] if warning is None else [warning]
     found, shared = _traces(ledger.store, gone)
     left += found
     beyond = [SHORT] if gone.short else []
-    if shared:
-        beyond.append(f"{shared} of the erased texts stand in other records too, which were not named")
+    if shared.said:
+        beyond.append(f"{shared.said} of the erased texts stand in other records too, which were not named")
+    if shared.fixed:
+        beyond.append(
+            f"{shared.fixed} of the erased texts are words that the store's own files hold anyway, as they do"
+        )
     return _report(reaches, tuple(commits), left=left, beyond=beyond, erased=True)
+
+
+def _remembering(ledger: Ledger, remember: Callable[[Anchors], None]) -> list[str]:
+    """Remember outside the store what is erased; in words, that this was not possible."""
+    if ledger.anchors is None:
+        return []
+    try:
+        remember(ledger.anchors)
+    except (OSError, UnavailableError) as error:
+        return [f"not remembered outside the store, so that a backup could bring it back: {error}"]
+    return []
+
+
+def _erased_now(anchors: Anchors, commitments: Iterable[bytes]) -> None:
+    anchors.keep_erased(commitments)
+    anchors.drop_meant()
+
+
+def recover(ledger: Ledger) -> None:
+    """Finish what somebody who died was erasing: remember what is gone and clean up, and let be what is still there."""
+    anchors = ledger.anchors
+    if anchors is None or ledger.keyring.signer is None or not anchors.meant():
+        return
+    # Under the lock: whoever is erasing just now has committed by then, or has not.
+    with ledger.store.write() as writer:
+        meant = anchors.meant()
+        held: set[bytes] = set()
+        for namespace in writer.chains():
+            row = writer.chain(namespace)
+            contents = () if row is None else writer.contents(row.number, 0, LAST)
+            held |= {
+                canonical.commitment(salt, data) for _, salt, data in contents if len(salt) == canonical.SALT_BYTES
+            }
+        _erased_now(anchors, meant - held)
+    if meant - held:
+        ledger.store.scrub()
+        ledger.remember_heads({})
 
 
 def _check_kept(reaches: list[_Reach], keep: frozenset[str]) -> None:
@@ -493,40 +541,39 @@ def _entry(block: Block, erases: tuple[bytes, ...], reason: str | None) -> Admit
     return block.named(Content(reason=reason), lambda sealed: ErasureEntry(erases=erases, content=sealed))
 
 
-def _traces(store: Store, gone: _Gone) -> tuple[list[str], int]:
-    """In which files an erased text still stands, and how many stand there since other records say the same."""
+class _Shared(NamedTuple):
+    """How many erased texts stand in the files with reason: others say the same, or it is how the store is written."""
+
+    said: int = 0
+    fixed: int = 0
+
+
+# Where what somebody said is stored, and not how the store itself puts it.
+_SAID: Final = frozenset({"content", "words", "frequency", "catalog"})
+
+
+def _traces(store: Store, gone: _Gone) -> tuple[list[str], _Shared]:
+    """In which files an erased text still stands, and how many stand there with reason."""
     if not gone.pieces:
-        return [], 0
+        return [], _Shared()
     asked = list(gone.pieces)
     try:
         found = traces.look(store.files(), asked)
     except OSError as error:
-        return [f"the files could not be looked through: {error}"], 0
+        return [f"the files could not be looked through: {error}"], _Shared()
     still = {asked[number] for numbers in found.values() for number in numbers}
-    shared = _said_still(store, still) if still else set()
+    shared: dict[bytes, set[str]] = {}
+    if still:
+        with store.read() as reader:
+            shared = reader.held(still)
     left = []
     for path, numbers in sorted(found.items()):
         versions = {gone.pieces[asked[number]] for number in numbers if asked[number] not in shared}
         if versions:
             left.append(f"{path} still holds {len(versions)} of the erased texts")
-    return left, len({gone.pieces[piece] for piece in shared & gone.texts})
-
-
-def _said_still(store: Store, pieces: set[bytes]) -> set[bytes]:
-    """Those of some pieces of text that stand in what was not erased."""
-    shared: set[bytes] = set()
-    with store.read() as reader:
-        for namespace in reader.chains():
-            row = reader.chain(namespace)
-            if row is None:  # pragma: no cover - it was listed just now
-                continue
-            said = (data for _, _, data in reader.contents(row.number, 0, LAST))
-            words = (row.words.encode() for row in reader.word_rows(row.number, 0, LAST))
-            bodies = (data for _, data in reader.entries(row.number, 0, LAST))
-            for each in (said, words, bodies):
-                for data in each:
-                    shared |= {piece for piece in pieces if piece in data}
-    return shared
+    texts = {piece: gone.pieces[piece] for piece in shared.keys() & gone.texts}
+    said = {number for piece, number in texts.items() if shared[piece] & _SAID}
+    return left, _Shared(len(said), len(set(texts.values()) - said))
 
 
 def _address(known: Known) -> str:

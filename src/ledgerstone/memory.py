@@ -120,6 +120,7 @@ class Memory:
                 memory._ledger.begin(caller)
             if check:
                 memory._check()
+                forgetting.recover(memory._ledger)
         except BaseException:
             memory._ledger.close()
             raise

@@ -160,7 +160,7 @@ def _merge(given: Iterable[bytes], path: Path, ledger: Ledger, caller: Caller) -
     """Take what is new of an export into the store that is there."""
     with ledger.reads(caller) as (reading, identity):
         _administers(reading, identity)
-    gone = frozenset() if ledger.anchors is None else ledger.anchors.erased()
+    gone = frozenset() if ledger.anchors is None else ledger.anchors.erased(meant=True)
     notices: list[str] = []
     with ledger.store.write() as writer:
         taken = transcript.take(writer, given, gone)
@@ -224,7 +224,8 @@ def _put(draft: Path, path: Path, opening: Opening, *, accept: bool, discard: bo
         if gone:
             with ledger.writes(opening.caller) as block:
                 administration.give_up(block, gone)
-        erased = frozenset() if known is None else known.erased()
+        before = frozenset() if known is None else known.erased()
+        erased = frozenset() if known is None else known.erased(meant=True)
         with ledger.reads(opening.caller) as (reading, identity):
             returned = _returned(reading.reader, erased)
             _may_erase(reading, identity, returned)
@@ -233,7 +234,7 @@ def _put(draft: Path, path: Path, opening: Opening, *, accept: bool, discard: bo
         with ledger.store.read() as reader:
             heads = {name: _head(reader, name) for name in reader.chains()}
         if known is not None and ledger.anchors is not None:
-            known.keep_erased(ledger.anchors.erased() - erased)
+            known.keep_erased(ledger.anchors.erased() - before)
     finally:
         ledger.close()
     replaced = _exchange(draft, path, present, discard=discard)

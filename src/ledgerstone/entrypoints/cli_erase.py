@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
@@ -95,12 +96,20 @@ def _settle(door: Door, act: Callable[..., Forgotten], *, dry_run: bool, yes: bo
                 door.confirm(f"Erase {shown.versions(len(plan.addresses))} for good?", yes=yes)
         done = act(memory, dry_run=False)
     door.answer(wire.forgotten(done), lambda: shown.forgotten(done))
-    for line in done.left:
-        door.say(f"left: {line}")
-    for line in done.unreached:
-        door.say(f"not reached: {line}")
+    for what, lines in (("left", done.left), ("not reached", done.unreached)):
+        for line in lines:
+            door.say(shown.wrapped(f"{what}: {line}", _width()))
     if done.left:
         click.get_current_context().exit(UNWELL)
+
+
+def _width() -> int | None:
+    """How wide what is said beside the answer may be; None when nobody sits before it."""
+    if not sys.stderr.isatty():
+        return None
+    from shutil import get_terminal_size
+
+    return get_terminal_size().columns
 
 
 def _texts(memory: Memory, plan: Forgotten) -> dict[str, str]:

@@ -129,6 +129,16 @@ def forgotten(found: Forgotten, texts: Mapping[str, str] | None = None) -> str:
     return "\n".join(parts)
 
 
+def wrapped(text: str, width: int | None) -> str:
+    """A long line as a paragraph whose further lines stand back; without a width as it is."""
+    if width is None:
+        return text
+    from textwrap import fill
+
+    room = max(min(width, MOST_WIDTH), LEAST_WIDTH)
+    return fill(text, room, subsequent_indent=MARGIN, break_long_words=False, break_on_hyphens=False)
+
+
 def versions(count: int) -> str:
     """A number of versions in words."""
     return "1 version" if count == 1 else f"{count} versions"

@@ -52,6 +52,10 @@ _TRANSCRIBE: Final = {
     "tile": "INSERT INTO tile(row, root) VALUES(?, ?)",
 }
 
+# What every SQLite file begins with, and how many bytes an integer of a row may have.
+_MAGIC: Final = b"SQLite format 3"
+_SIZES: Final = (1, 2, 3, 4, 6, 8)
+
 # Every table that holds rows of a chain, and which chain a row belongs to.
 _TABLES: Final = (
     *((table, f"row >> {_BITS}") for table in ("header", "entry", "content", "signature", "tile")),
@@ -480,6 +484,23 @@ class SqliteReader:
         row = self._one("SELECT length, words FROM words WHERE row = ?", number << _BITS | position)
         return None if row is None else WordRow(position, *row)
 
+    def held(self, pieces: Iterable[bytes]) -> dict[bytes, set[str]]:
+        """In which tables some pieces of text stand, as the rows of today lie in the file; the word index aside.
+
+        Also those that run from one column into the next, and the file's own schema.
+        """
+        asked = list(pieces)
+        found: dict[bytes, set[str]] = {piece: {"file"} for piece in asked if piece in _MAGIC}
+        execute = self._connection.execute
+        names = self._column("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT GLOB 'postings*'")
+        for table in ("sqlite_schema", *names):
+            for row in execute(f'SELECT * FROM "{table}"'):
+                data = b"".join(map(_lies, row))
+                for piece in asked:
+                    if piece in data:
+                        found.setdefault(piece, set()).add(table)
+        return found
+
 
 @contextmanager
 def believed(reader: SqliteReader) -> Iterator[None]:
@@ -731,3 +752,15 @@ class SqliteWriter(SqliteReader):
 
 def _range(number: int) -> tuple[int, int]:
     return number << _BITS, number << _BITS | _MASK
+
+
+def _lies(value: object) -> bytes:
+    """A column as a row holds it (sqlite.org/fileformat2.html#record_format)."""
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, bytes):
+        return value
+    if not isinstance(value, int) or value in {0, 1}:
+        return b""
+    size = next(size for size in _SIZES if -(1 << 8 * size - 1) <= value < 1 << 8 * size - 1)
+    return value.to_bytes(size, "big", signed=True)
