@@ -6,6 +6,7 @@ import json
 import shutil
 from typing import Any
 
+import click
 import pytest
 
 from tests.cli.conftest import Desk
@@ -42,6 +43,18 @@ def test_forget_shows_asks_and_erases(bound: Desk) -> None:
     assert b"erased 1 version, commit ns_" in allowed.out
     assert b"not reached: copies and backups" in allowed.out
     assert f"the text of {address} was erased by commit 2" in bound.run("get", address).err
+
+
+def test_what_is_not_reached_reads_as_paragraphs(bound: Desk) -> None:
+    """At a terminal no line is wider than it, and what goes on stands back; elsewhere each is one line."""
+    address = bound.ask("remember", TEXT)["address"]
+
+    shown = click.unstyle(bound.sit("forget", address, "--yes").out.decode())
+
+    said = shown[shown.index("not reached:") :].splitlines()
+    assert max(map(len, said)) <= 80
+    assert {line[:12] for line in said if not line.startswith("    ")} == {"not reached:"}
+    assert any(line.startswith("    ") for line in said)
 
 
 def test_a_program_erases_nothing(bound: Desk) -> None:
@@ -136,7 +149,7 @@ def test_what_is_left_is_said_with_exit_code_1(bound: Desk) -> None:
     done = bound.sit("forget", address, "--yes")
 
     assert done.code == 1
-    assert f"{store}.old still holds 1 of the erased texts" in done.out.decode().replace("\r\n", "")
+    assert f"{store}.old still holds 1 of the erased texts" in " ".join(done.out.decode().split())
     assert bound.ask("get", address)["text"] is None
 
 
