@@ -11,7 +11,7 @@ import stat
 import threading
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
@@ -19,10 +19,13 @@ from ledgerstone import (
     Act,
     AuthorityError,
     CorruptionError,
+    Draft,
+    Kind,
     Memory,
     Report,
     Scope,
     UnavailableError,
+    UsageError,
     anchors,
     verifying,
 )
@@ -473,11 +476,94 @@ def test_a_state_directory_that_cannot_be_written_is_said_with_each_write(tmp_pa
         done = memory.remember("kept all the same", scope=Scope.USER)
         assert memory.get(done.record.address) == done.record
 
-    assert [notice.partition(":")[0] for notice in done.notices] == ["committed, but not remembered outside the store"]
+    assert [notice.partition(":")[0] for notice in done.notices] == [
+        "committed, but not remembered outside the store",
+        "anchor",
+    ]
     assert wire.remembered(done)["notices"] == list(done.notices)
     with replace(desk, state=tmp_path / "state").open() as memory:
+        assert memory.verify(accept=True).ok
         again = memory.remember("and remembered", scope=Scope.USER)
         assert "notices" not in wire.remembered(again)
+
+
+def notices(memory: Memory, address: str) -> list[tuple[str, ...]]:
+    """What each sort of answer says of what is remembered of the store."""
+    task = memory.remember(Draft(text="a task", kind=Kind.TASK), scope=Scope.USER).record
+    answers: list[Any] = [
+        memory.get(address),
+        *filter(None, memory.get_many([address])),
+        *memory.history(address.partition("@")[0]),
+        memory.recall("thing"),
+        memory.list_records(),
+        *(memory.remember("one more", scope=Scope.USER, idempotency_key=key) for key in (None, "named", "named")),
+        memory.close_task(task.address),
+    ]
+    return [tuple(notice for notice in answer.notices if notice.startswith("anchor: ")) for answer in answers]
+
+
+def test_a_store_that_nothing_is_known_of_says_so_until_it_is_accepted(desk: Desk, tmp_path: Path) -> None:
+    """On another machine every answer says it, and opening and writing change nothing in that; where it was made, none.
+
+    Accepted, it says it no more, and the acceptance stands in the audit trail.
+    """
+    with desk.open() as memory:
+        address = memory.list_records().items[0].address
+        assert set(notices(memory, address)) == {()}
+    elsewhere = replace(desk, state=tmp_path / "another machine")
+
+    for _ in range(2):
+        with elsewhere.open() as memory:
+            said = notices(memory, address)
+            assert {found[0].partition(",")[0] for found in said} == {"anchor: none"}
+            assert memory.status()["anchor"] == "none"
+    with elsewhere.open() as memory:
+        assert memory.verify(accept=True).ok
+        accepted = [event for event in memory.audit() if event.operation == "restore"]
+        assert set(notices(memory, address)) == {()}
+
+    with elsewhere.open() as memory:
+        store = memory.status()["store"]
+        assert set(notices(memory, address)) == {()}
+    assert [(event.target, event.principal) for event in accepted] == [(store, OWNER.principal)]
+
+
+def test_what_is_not_accepted_yet_is_remembered_all_the_same(desk: Desk, tmp_path: Path) -> None:
+    """A rollback behind what was seen of it is refused before anybody accepted it."""
+    elsewhere = replace(desk, state=tmp_path / "another machine")
+    elsewhere.open().close()
+
+    rolled_back(elsewhere)
+
+    with pytest.raises(CorruptionError, match="behind commit"):
+        elsewhere.open()
+
+
+def test_without_a_state_directory_nothing_can_be_accepted(desk: Desk) -> None:
+    """Every answer says that nothing is remembered, and accepting is refused as the misuse it is."""
+    with open_memory(desk.path, create=False) as memory:
+        assert memory.list_records().notices == (
+            "anchor: none, so an older copy of this store would pass; open it with a state directory",
+        )
+        with pytest.raises(UsageError, match="state directory"):
+            memory.verify(accept=True)
+
+
+def test_an_unknown_store_says_so_on_the_wire(desk: Desk, tmp_path: Path) -> None:
+    """In the notices of each shape, once; where it was made the shapes have none."""
+    for found, expected in ((replace(desk, state=tmp_path / "another machine"), 1), (desk, 0)):
+        with found.open() as memory:
+            address = memory.list_records().items[0].address
+            shapes: list[dict[str, Any]] = [
+                wire.record(memory.get(address)),
+                wire.recalled(memory.recall("thing")),
+                wire.page(memory.list_records()),
+                wire.history(memory.history(address.partition("@")[0])),
+                wire.remembered(memory.remember("one more", scope=Scope.USER)),
+            ]
+
+        said = [sum(notice.startswith("anchor: none") for notice in shape.get("notices", [])) for shape in shapes]
+        assert said == [expected] * 5
 
 
 def test_a_full_disk_costs_the_memory_of_the_write_and_not_the_write(

@@ -382,6 +382,10 @@ FORGED: Final[dict[str, tuple[Edit, str]]] = {
         at(STORE, 4, lambda _, entries: entries[0].update(grant=_body(3, STORE)["grant"])),
         "grant rule",
     ),
+    "half a head that is given up": (
+        instead(STORE, 6, {"format": 1, "entry": "restore", "namespace": PROJECT, "abandoned_sequence": 1}),
+        "restore rule",
+    ),
     "a revocation of nothing": (at(STORE, 7, lambda _, entries: entries[0].update(revokes="00" * 32)), "revoke rule"),
     "a second revocation": (
         at(STORE, 7, lambda _, entries: entries[0].update(revokes=_body(25, STORE)["revokes"])),

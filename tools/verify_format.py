@@ -238,7 +238,7 @@ ON_STORE = {
     "key": "key public:hash retires?:key heads?:hash",
     "refusal": "act reason:refusal count:number first:time last:time principal?:prn scope? namespace?:ns",
     "erased": "namespace:ns sequence:number count:number",
-    "restore": "namespace:ns abandoned_sequence:count abandoned:hash content?",
+    "restore": "namespace:ns abandoned_sequence?:count abandoned?:hash content?",
 }
 RESERVED = {"promotion", "token", "setting", "adopt", "export", "inbox", "values", "wake"}
 NOUNS = IN_NAMESPACES.keys() | ON_STORE.keys() | RESERVED
@@ -550,6 +550,8 @@ def judge_place(chain: Chain, entry: dict[str, Any], content: dict[str, Any] | N
         need(entry["id"].startswith(prefix), "name", "its id is of another sort")
     elif noun == "namespace":
         need(entry["scope"] != "store", "namespace", "is a second chain of the store")
+    elif noun == "restore":
+        need(("abandoned" in entry) == ("abandoned_sequence" in entry), "restore", "names half a head")
     if content:
         needed, allowed = SAYS.get(noun, ({"name"}, {"name"}))
         need(needed <= content.keys() - {"format"} <= allowed, "content", f"is not what a {noun} says")

@@ -169,14 +169,19 @@ def bound(ledger: Ledger, caller: Caller) -> dict[str, Any]:
 
 
 def accept(ledger: Ledger, caller: Caller) -> Report:
-    """Take a store without any other fault as it is; which heads are given up stays on record in the store chain."""
-    return ledger.accept(caller, give_up)
+    """Take a store without any other fault as it is; that, and which heads are given up, is put on record in it."""
+
+    def admit(block: Block, gone: Mapping[str, Anchor]) -> None:
+        give_up(block, gone, unknown=not ledger.anchored)
+
+    return ledger.accept(caller, admit)
 
 
-def give_up(block: Block, gone: Mapping[str, Anchor]) -> None:
-    """Put on record which heads are given up, by somebody who may administer."""
+def give_up(block: Block, gone: Mapping[str, Anchor], *, unknown: bool = False) -> None:
+    """Put on record which heads are given up, and that an unknown store is taken, by somebody who may administer."""
     grant = block.authorize(Act.ADMIN, _store_place(block.reading))
-    rows = [
+    rows = [rules.plain(RestoreEntry(namespace=block.reading.store.namespace))] if unknown and not gone else []
+    rows += [
         rules.plain(RestoreEntry(namespace=name, abandoned_sequence=anchor.sequence, abandoned=anchor.commit))
         for name, anchor in sorted(gone.items())
     ]
@@ -267,5 +272,6 @@ def status(ledger: Ledger, caller: Caller) -> dict[str, Any]:
             "head": head.id.hex(),
             "signer": head.header.signer,
             "writable": ledger.keyring.signer is not None,
+            "anchor": "kept" if ledger.anchored else "none",
             "namespaces": sum(1 for _ in reading.reader.chains()) - 1,
         }

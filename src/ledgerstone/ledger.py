@@ -28,7 +28,14 @@ from ledgerstone.core.entries import (
 from ledgerstone.core.rules import Admitted
 from ledgerstone.core.signing import Keyring
 from ledgerstone.core.values import LIBRARY_LIMITS, Act, AliasOf, Finding, NameOf, Origin, Refusal, Report, Scope
-from ledgerstone.errors import AuthorityError, CorruptionError, LedgerstoneError, StoreError, UnavailableError
+from ledgerstone.errors import (
+    AuthorityError,
+    CorruptionError,
+    LedgerstoneError,
+    StoreError,
+    UnavailableError,
+    UsageError,
+)
 from ledgerstone.identity import Identity, Target
 from ledgerstone.reading import Anchored, Chain, Heads, Reading, abandons
 from ledgerstone.store.protocol import Reader, Store, Writer
@@ -39,6 +46,8 @@ MAX_REFUSALS: Final = 256
 RECORDING_TRIES: Final = 40
 RECORDING_SECONDS: Final = 0.005
 _HOST_HINT: Final = "not through this door, whoever asks: the user does it at a terminal"
+# What an answer says when nothing outside the store vouches for it.
+_UNANCHORED: Final = "anchor: none, so an older copy of this store would pass; {}"
 READ_ONLY_HINT: Final = "name the key file by LEDGERSTONE_KEY_FILE; a key is never made for an existing store"
 
 
@@ -58,6 +67,7 @@ class Ledger:
     """
 
     __slots__ = (
+        "_bound",
         "_edits",
         "_lock",
         "_mark",
@@ -81,6 +91,7 @@ class Ledger:
     ) -> None:
         self.store = store
         self.anchors = anchors
+        self._bound = False
         self._edits: int | None = None
         self._mark: bytes | None = None
         # True once the files were found to be as they should be.
@@ -91,6 +102,24 @@ class Ledger:
         self.heads = Heads()
         self._refusals: dict[tuple[Act, Refusal, Scope, str | None, str | None], list[int]] = {}
         self._lock = threading.Lock()
+
+    @property
+    def anchored(self) -> bool:
+        """Whether this machine knows which store is here: it made it, put it here, or its owner accepted it."""
+        if not self._bound and self.anchors is not None:
+            self._bound = self.anchors.store() is not None
+        return self._bound
+
+    def notices(self) -> tuple[str, ...]:
+        """What every answer of this store has to say of it."""
+        if self.anchored:
+            return ()
+        advice = (
+            "to accept it: ledgerstone verify --accept"
+            if self.anchors is not None
+            else "open it with a state directory"
+        )
+        return (_UNANCHORED.format(advice),)
 
     @contextmanager
     def reads(self, caller: Caller) -> Iterator[tuple[Reading, Identity]]:
@@ -117,8 +146,10 @@ class Ledger:
     def accept(self, caller: Caller, admit: Callable[[Block, Mapping[str, Anchor]], None]) -> Report:
         """Verify, and remember what is there in place of what was remembered, in one write block.
 
-        ``admit`` judges the caller, and commits which heads are given up; it is asked only when nothing else is wrong.
+        ``admit`` judges the caller, and commits what is accepted; it is asked only when nothing else is wrong.
         """
+        if self.anchors is None:
+            raise UsageError("nothing is accepted without a state directory to remember it in")
         with self._noting(caller) as denials:
             with self.store.write() as writer:
                 report, gone = self.verified(writer, self.tick())
@@ -127,7 +158,7 @@ class Ledger:
                 # With heads of its own: these are not held to what is remembered.
                 reading = Reading(writer, self.keyring, Heads(), self.clock())
                 admit(Block(self, writer, reading, Identity(reading, caller, denials)), gone)
-            warning = self.trust({**report.heads, **reading.committed}, back=True)
+            warning = self.trust({**report.heads, **reading.committed}, back=True) or self.bind(reading.store.namespace)
         if warning is not None:
             raise UnavailableError(warning, hint="see to the state directory, then run: ledgerstone verify --accept")
         return report
@@ -341,11 +372,14 @@ class Ledger:
         self.bind(where.namespace)
         self.trust(heads)
 
-    def bind(self, store: str) -> None:
-        """Remember which store is at this path; where nothing can be remembered, each write says so."""
+    def bind(self, store: str) -> str | None:
+        """Remember which store is at this path; what went wrong with that, in words, which each answer repeats."""
         if self.anchors is not None:
-            with suppress(OSError):
+            try:
                 self.anchors.bind(store)
+            except OSError as error:
+                return f"not remembered outside the store: {error}"
+        return None
 
 
 def owner_of(reading: Reading) -> str:

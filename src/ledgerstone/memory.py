@@ -127,12 +127,9 @@ class Memory:
         return memory
 
     def _check(self) -> None:
-        """What opening proves: the store's own head, its anchor and fence; and remember the store once it is proven."""
-        ledger = self._ledger
-        with ledger.reads(self.caller) as (reading, _):
-            store = reading.store.namespace
-        if ledger.anchors is not None and ledger.anchors.store() is None:
-            ledger.bind(store)
+        """What opening proves: the store's own head, its anchor and fence."""
+        with self._ledger.reads(self.caller):
+            pass
 
     def bind(self, caller: Caller) -> Memory:
         """The same store for another caller."""
@@ -187,7 +184,7 @@ class Memory:
             target = block.identity.target(scope, namespace)
             repeated = self._repeated(block, target, idempotency_key, "remember", wire)
             if repeated is not None:
-                return repeated
+                return _warned(block, repeated, self._ledger.notices())
             where, stamp = block.settle(target)
             batch = Batch(
                 block.reading,
@@ -201,7 +198,7 @@ class Memory:
             for draft in asked:
                 batch.add(rules.enter(draft, writing, batch.facts))
             answers = self._committed(block, batch, target, idempotency_key, "remember", wire)
-        return _warned(block, answers)
+        return _warned(block, answers, self._ledger.notices())
 
     def _writing(self, namespace: str, origin: Origin) -> Writing:
         secret = self._secret(namespace)
@@ -300,7 +297,7 @@ class Memory:
         not know of, is the same NotFoundError.
         """
         with self._ledger.reads(self.caller) as (reading, identity):
-            return self._get(reading, identity, target)
+            return _noticed(self._get(reading, identity, target), self._ledger.notices())
 
     def get_many(self, targets: Sequence[str]) -> tuple[Record | None, ...]:
         """Several records of one snapshot, in the order asked; None for what is not there. At most 32."""
@@ -310,7 +307,7 @@ class Memory:
         with self._ledger.reads(self.caller) as (reading, identity):
             for target in targets:
                 try:
-                    found.append(self._get(reading, identity, target))
+                    found.append(_noticed(self._get(reading, identity, target), self._ledger.notices()))
                 except NotFoundError:
                     found.append(None)
         return tuple(found)
@@ -365,7 +362,7 @@ class Memory:
             ]:
                 raise CorruptionError(f"{where.namespace}: a version of {named} is missing")
             _check_newest(versions[-1])
-            return versions
+            return tuple(_noticed(version, self._ledger.notices()) for version in versions)
 
     def close_task(self, target: str, *, reason: str | None = None, idempotency_key: str | None = None) -> Remembered:
         """Close an open task; its text stays as it was, its next version says closed."""
@@ -397,7 +394,7 @@ class Memory:
             where_target = Target(place, None, "")
             repeated = self._repeated(block, where_target, key, verb, wire)
             if repeated is not None:
-                return repeated[0]
+                return _warned(block, repeated, self._ledger.notices())[0]
             where, stamp = block.settle(where_target)
             known = reading.known(where, found.position)
             version = reading.version(where, found.position)
@@ -418,7 +415,7 @@ class Memory:
                     tombstone = writing.tombstone(known.key, text.text)
                 batch.add(rules.retract(known, writing, reason, tombstone))
             answers = self._committed(block, batch, where_target, key, verb, wire)
-        return _warned(block, answers)[0]
+        return _warned(block, answers, self._ledger.notices())[0]
 
     def forget(
         self,
@@ -473,7 +470,7 @@ class Memory:
         when the open tasks alone do not fit.
         """
         with self._ledger.reads(self.caller) as (reading, identity):
-            return recalling.assemble(reading, identity, query, mode, budget)
+            return recalling.assemble(reading, identity, query, mode, budget, self._ledger.notices())
 
     def list_records(self, what: str = "recent", *, cursor: str | None = None, limit: int = 20) -> Page:
         """A page of what this caller may see, most specific namespace first, newest first within each.
@@ -484,7 +481,8 @@ class Memory:
         if not 1 <= limit <= MAX_LIST:
             raise UsageError(f"limit: 1 to {MAX_LIST}, not {limit}")
         with self._ledger.reads(self.caller) as (reading, identity):
-            return listing.page(reading, identity, what, cursor=cursor, limit=limit)
+            page = listing.page(reading, identity, what, cursor=cursor, limit=limit)
+        return replace(page, notices=self._ledger.notices())
 
     def audit(self, *, target: str | None = None, limit: int = 50, before: int | None = None) -> tuple[Event, ...]:
         """The newest events of what this caller may read, and its own refusals, newest first.
@@ -544,8 +542,9 @@ class Memory:
     def verify(self, *, accept: bool = False, expected: bytes | str | None = None) -> Report:
         """Replay every chain under the rules that admitted it and compare whatever is derived: all faults at once.
 
-        With ``accept`` a store that is behind or beside what was seen here, and has no other fault, is taken as it is
-        from now on; the heads that this abandons stay on record in the store chain. What was erased here and came back
+        With ``accept`` a store that is behind or beside what was seen here, or of which nothing is known here, and that
+        has no other fault, is taken as it is from now on; that, and the heads that it abandons, is put on record in
+        the store chain. What was erased here and came back
         with an older copy is erased again; what the caller may not erase is a finding. Takes admin.
 
         ``expected`` is what was kept elsewhere and must be contained in the store: the id of a head, or checkpoints as
@@ -699,11 +698,15 @@ class Memory:
         return administration.status(self._ledger, self.caller)
 
 
-def _warned(block: Block, answers: tuple[Remembered, ...]) -> tuple[Remembered, ...]:
-    """The answers to a write that was committed, with what could not be done beside it."""
-    if block.warning is None:
-        return answers
-    return tuple(replace(answer, notices=(block.warning,)) for answer in answers)
+def _warned(block: Block, answers: tuple[Remembered, ...], notices: tuple[str, ...]) -> tuple[Remembered, ...]:
+    """The answers to a write that was committed, with what could not be done beside it, and what all answers say."""
+    if block.warning is not None:
+        notices = (block.warning, *notices)
+    return tuple(replace(answer, notices=notices) for answer in answers) if notices else answers
+
+
+def _noticed(record: Record, notices: tuple[str, ...]) -> Record:
+    return replace(record, notices=notices) if notices else record
 
 
 def _check_newest(record: Record) -> None:

@@ -382,8 +382,7 @@ def _remember(opening: Opening, path: Path, store: str, heads: Mapping[str, tupl
     """Let this machine expect what was put in the place, and no longer what was there."""
     ledger = opening.ledger(path)
     try:
-        ledger.bind(store)
-        warning = ledger.trust(heads, back=True)
+        warning = ledger.trust(heads, back=True) or ledger.bind(store)
     finally:
         ledger.close()
     if warning is not None:

@@ -36,8 +36,10 @@ class Spot(NamedTuple):
     position: int
 
 
-def assemble(reading: Reading, identity: Identity, query: str, mode: Mode, budget: Budget) -> Recall:
-    """The context for a query; see ``Memory.recall``."""
+def assemble(
+    reading: Reading, identity: Identity, query: str, mode: Mode, budget: Budget, said: tuple[str, ...] = ()
+) -> Recall:
+    """The context for a query, with what is ``said`` of its store; see ``Memory.recall``."""
     if query:
         canonical.text(query, name="query", least=1, most=MAX_QUERY_BYTES)
     recall.check_budget(budget)
@@ -51,6 +53,7 @@ def assemble(reading: Reading, identity: Identity, query: str, mode: Mode, budge
     scores: dict[Spot, int] = {}
     if mode is not Mode.RECENT:
         scores = _lexical(reading, visible, query, sieve, budget, notices)
+    notices += said
     recent = [] if mode is Mode.LEXICAL else _recent(reading, visible, sieve, budget)
 
     def prove(spot: Spot, rank: int) -> Recalled | str:

@@ -401,6 +401,18 @@ def test_a_grant_is_for_one_of_two() -> None:
     arranged(grant(9, Act.READ, scope=None, namespace=PROJECT))
 
 
+def test_a_restore_names_a_head_whole_or_none() -> None:
+    """Sequence and id, or neither where nothing was known."""
+    whole = RestoreEntry(namespace=PROJECT, abandoned_sequence=3, abandoned=b"a" * 32)
+
+    for half in (replace(whole, abandoned=None), replace(whole, abandoned_sequence=None)):
+        with pytest.raises(RuleError, match="restore: names the head that it abandons by sequence and id, or none"):
+            arranged(half)
+
+    arranged(whole)
+    arranged(RestoreEntry(namespace=PROJECT))
+
+
 def test_a_key_has_the_id_of_its_public_half() -> None:
     """Neither can be swapped alone."""
     right = OF_THE_STORE[0]

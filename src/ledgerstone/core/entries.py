@@ -180,11 +180,14 @@ class ErasedEntry(Entry):
 @_entry("restore")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreEntry(Entry):
-    """On the store chain: an older or other history of a chain was accepted; what it abandons stands as evidence."""
+    """On the store chain: a chain was accepted as it was found; the head that this abandons stands as evidence.
+
+    Without a head nothing was known of it before.
+    """
 
     namespace: str = field(NAMESPACE)
-    abandoned_sequence: int = field(integer())
-    abandoned: bytes = field(HASH)
+    abandoned_sequence: int | None = field(integer(), absent=None)
+    abandoned: bytes | None = field(HASH, absent=None)
     content: Sealed | None = field(SEALED, absent=None)
 
 

@@ -20,6 +20,7 @@ from ledgerstone.core.entries import (
     NameEntry,
     NamespaceEntry,
     RecordEntry,
+    RestoreEntry,
     RetractEntry,
     RevokeEntry,
     Sealed,
@@ -552,6 +553,9 @@ def _check_piece(entry: Entry) -> None:
         case NamespaceEntry():
             if entry.scope is Scope.STORE:
                 refuse("namespace", "of scope store is the store's own, and nobody makes it")
+        case RestoreEntry():
+            if (entry.abandoned_sequence is None) != (entry.abandoned is None):
+                refuse("restore", "names the head that it abandons by sequence and id, or none")
         case _:
             pass
 

@@ -261,7 +261,8 @@ class Budget:
 class Record:
     """One version of a memory as it is returned: every field from its signed entry, its stamp and its leaf.
 
-    ``text`` and what else was content is ``None`` when the content was erased.
+    ``text`` and what else was content is ``None`` when the content was erased. ``notices`` says in plain words
+    what is to be known of the answer that it came in, and is no part of what it is.
     """
 
     memory: str
@@ -297,6 +298,7 @@ class Record:
     covers: tuple[str, ...] = ()
     reason: str | None = None
     ended_by: int | None = None
+    notices: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -361,10 +363,11 @@ class Forgotten:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A part of a listing and the cursor that continues it, or None at its end."""
+    """A part of a listing and the cursor that continues it, or None at its end; ``notices`` as those of a recall."""
 
     items: tuple[Record, ...]
     cursor: str | None
+    notices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

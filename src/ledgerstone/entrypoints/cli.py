@@ -151,7 +151,10 @@ def get(door: Door, target: str) -> None:
 
     if door.json:
         door.answer(wire.record(record), "")
-    elif record.text is None:
+        return
+    for notice in record.notices:
+        door.say(notice)
+    if record.text is None:
         door.say(f"the text of {record.address} was erased by commit {record.ended_by}")
     elif door.width is None:
         click.echo(record.text.encode(), nl=False)
@@ -182,6 +185,8 @@ def list_(door: Door, what: str, limit: int, cursor: str | None, kind: str | Non
     from ledgerstone.entrypoints import wire
 
     door.answer(wire.page(page), lambda: _entries(door, page.items, brief=True))
+    for notice in page.notices:
+        door.say(notice)
     if not page.items:
         door.say("nothing here")
     if page.cursor is not None:
@@ -205,6 +210,8 @@ def history(door: Door, memory_id: str) -> None:
         )
 
     door.answer(wire.history(versions), text)
+    for notice in wire.noticed(versions):
+        door.say(notice)
 
 
 @main.command
@@ -249,6 +256,8 @@ def _written(door: Door, answer: Remembered) -> None:
         f"{found.kind.value}{status} in {made}{found.scope.value} {found.namespace}, {found.trust.word}, "
         f"commit {answer.sequence}"
     )
+    for notice in answer.notices:
+        door.say(notice)
     if answer.repeated:
         door.say("it was written before under this idempotency key")
     if answer.replaced is not None and answer.replaced.text not in {None, found.text}:
@@ -288,11 +297,11 @@ def _fitting(memory: Memory, what: str, cursor: str | None, limit: int, fits: Ca
         if len(fitting) >= room:
             # Asked for again, so that its cursor stands right after the last one taken.
             page = memory.list_records(what, cursor=cursor, limit=fitting[room - 1] + 1)
-            return Page((*found, *filter(fits, page.items)), page.cursor)
+            return Page((*found, *filter(fits, page.items)), page.cursor, page.notices)
         found += [page.items[index] for index in fitting]
         cursor = page.cursor
         if cursor is None:
-            return Page(tuple(found), None)
+            return Page(tuple(found), None, page.notices)
 
 
 def _when(record: Record) -> str:

@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from importlib import metadata
 from typing import Annotated, Any, Final, Literal, NamedTuple, TextIO
 
@@ -191,16 +192,21 @@ def memory_get(
     if offset and len(wanted) > 1:
         raise UsageError("offset: goes with one id", hint="get the long text on its own")
     records: list[dict[str, Any]] = []
+    notices: list[str] = []
     missing: list[str] = []
     later: list[str] = []
     # Room for the two lists of ids, whatever becomes of them.
     room = MAX_ANSWER_BYTES - _size({"notice": NOTICE, "records": [], "missing": wanted, "later": wanted})
     for one in wanted:
         try:
-            record = wire.record(here.memory.get(one))
+            found = here.memory.get(one)
         except NotFoundError:
             missing.append(one)
             continue
+        if not notices and found.notices:
+            notices = list(found.notices)
+            room -= _size({"notices": notices})
+        record = wire.record(replace(found, notices=()))
         fits = _part(record, start=offset, room=room)
         # A text comes in ranges only when even an answer of its own would not hold it.
         if records and "range" in fits:
@@ -210,7 +216,7 @@ def memory_get(
         records.append(fits)
     if not records:
         raise NotFoundError(f"no memory {', '.join(missing)} here")
-    lists = {"missing": missing, "later": later}
+    lists = {"missing": missing, "later": later, "notices": notices}
     return {"notice": NOTICE, "records": records, **{name: ids for name, ids in lists.items() if ids}}
 
 
@@ -226,6 +232,7 @@ def memory_list(
     # An empty list could mean that the project was not found: then it says so.
     bound = here.memory.bound()
     notices = [f"{scope}: {bound[scope]}" for scope in Scope if not bound.get(scope, "ns_").startswith("ns_")]
+    notices += page.get("notices", [])
     return {**page, "notices": notices} if notices else page
 
 
@@ -339,7 +346,8 @@ RECALLED: Final = _object(
     {"below_floor": ENTRIES, "omitted": COUNTS, "notices": STRINGS},
 )
 GOT: Final = _object(
-    {"notice": STRING, "records": {"type": "array", "items": RECORD}}, {"missing": STRINGS, "later": STRINGS}
+    {"notice": STRING, "records": {"type": "array", "items": RECORD}},
+    {"missing": STRINGS, "later": STRINGS, "notices": STRINGS},
 )
 LISTED: Final = _object({"notice": STRING, "items": ENTRIES}, {"cursor": STRING, "notices": STRINGS})
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -73,6 +74,7 @@ def record(found: Record) -> dict[str, Any]:
             covers=found.covers,
             reason=found.reason,
             ended_by=found.ended_by,
+            notices=found.notices,
         ),
     }
 
@@ -134,13 +136,22 @@ def page(listing: Page) -> dict[str, Any]:
     return {
         "notice": recall.NOTICE,
         "items": [recall.lean(found) for found in listing.items],
-        **_present(cursor=listing.cursor),
+        **_present(cursor=listing.cursor, notices=listing.notices),
     }
 
 
 def history(versions: Iterable[Record]) -> dict[str, Any]:
     """All versions of a memory, oldest first."""
-    return {"versions": [record(version) for version in versions]}
+    found = tuple(versions)
+    return {
+        "versions": [record(replace(version, notices=())) for version in found],
+        **_present(notices=noticed(found)),
+    }
+
+
+def noticed(records: Iterable[Record]) -> list[str]:
+    """What is to be known of the answer that some records came in, each thing once."""
+    return list(dict.fromkeys(notice for found in records for notice in found.notices))
 
 
 def event(found: Event) -> dict[str, Any]:
@@ -296,6 +307,7 @@ __all__ = [
     "forgotten",
     "history",
     "moved",
+    "noticed",
     "page",
     "parse_time",
     "recalled",
