@@ -20,11 +20,12 @@ from statistics import fmean
 from typing import Any, Final
 
 from bench.quality import origin, scoring
-from bench.quality.measuring import Configuration, Opened, Run, measure, output
+from bench.quality.measuring import Configuration, Opened, Row, Run, measure, output
 from bench.quality.public import FORMATS, pooled
 from bench.quality.sets import SetError, read, write
 from ledgerstone import Mode
 
+OWN: Final = Path(__file__).with_name("notes.jsonl")
 USUAL: Final = Configuration("balanced")
 BASELINES: Final = tuple(mode for mode in ("recent", "lexical", "balanced", "hybrid") if mode in list(Mode))
 
@@ -44,7 +45,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     command = commands.add_parser("run", help="measure sets, print one table")
-    command.add_argument("sets", nargs="+", type=Path, help="files in the plain form")
+    command.add_argument("sets", nargs="*", type=Path, default=[OWN], help="in the plain form (default: our own notes)")
+    command.add_argument("--categories", action="store_true", help="a row for each category of questions too")
     command.add_argument("--modes", default=",".join(BASELINES), help=f"of {', '.join(Mode)} (default: %(default)s)")
     command.add_argument("--out", type=Path, help="a directory for one file of answers a set and configuration")
     command.add_argument("--depth", type=int, default=USUAL.depth, help="length of a ranking")
@@ -92,20 +94,25 @@ def _run(asked: argparse.Namespace) -> None:
             runs = measure(collection, configurations, Path(folder), opening)
         for run in runs:
             answers = output(run)
-            rows.append(_row(run))
+            rows.append(_row(run, "all", run.rows))
+            categories = sorted({row.category for row in run.rows}) if asked.categories else []
+            rows += [_row(run, one or "none", [row for row in run.rows if row.category == one]) for one in categories]
             hashes.append((run.name, run.configuration.mode, run.data_sha256, hashlib.sha256(answers).hexdigest()))
             if asked.out is not None:
                 asked.out.mkdir(parents=True, exist_ok=True)
                 (asked.out / f"{run.name}.{run.configuration.mode}.jsonl").write_bytes(answers)
     measures = list(runs[0].means)
-    print(_table([("set", "mode", "questions", *measures, "stale", "ms"), *rows]))
+    print(_table([("set", "mode", "questions", "n", *measures, "stale", "ms"), *rows]))
     print()
     print(_table([("set", "mode", "data, SHA-256", "answers, SHA-256"), *hashes]))
 
 
-def _row(run: Run) -> tuple[str, ...]:
-    numbers = [f"{mean:.3f}" for mean in run.means.values()]
-    return (run.name, run.configuration.mode, str(len(run.rows)), *numbers, str(run.stale), f"{run.milliseconds:.1f}")
+def _row(run: Run, questions: str, rows: Sequence[Row]) -> tuple[str, ...]:
+    """A line of the table; only that of all questions has a time."""
+    numbers = [f"{mean:.3f}" for mean in scoring.means([row.scores for row in rows]).values()]
+    stale = sum(row.stale for row in rows)
+    took = f"{run.milliseconds:.1f}" if questions == "all" else ""
+    return (run.name, run.configuration.mode, questions, str(len(rows)), *numbers, str(stale), took)
 
 
 def _opening(name: str) -> Opened:

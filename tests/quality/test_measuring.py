@@ -75,8 +75,8 @@ def test_a_run_prints_a_table_and_writes_every_answer(tmp_path: Path, capsys: py
     command.main(["compare", *(str(tmp_path / f"colors.{mode}.jsonl") for mode in ("recent", "lexical"))])
 
     printed = capsys.readouterr().out
-    assert "| colors | recent  | 2 " in printed
-    assert "| colors | lexical | 2 " in printed
+    assert "| colors | recent  | all       | 2 " in printed
+    assert "| colors | lexical | all       | 2 " in printed
     assert "| r@1 " in printed
     head, *rows = map(json.loads, (tmp_path / "colors.lexical.jsonl").read_text().splitlines())
     assert head["configuration"]["mode"] == "lexical"
