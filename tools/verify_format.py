@@ -242,7 +242,7 @@ ON_STORE = {
 }
 RESERVED = {"promotion", "token", "setting", "adopt", "export", "inbox", "values", "wake"}
 NOUNS = IN_NAMESPACES.keys() | ON_STORE.keys() | RESERVED
-REVOCABLE = {"alias", "grant", "key"}
+REVOCABLE = {"alias", "grant"}
 OWN_IDS = {"grant": "grant", "namespace": "namespace", "key": "key", "name": "id"}
 
 # 7. Header.
@@ -320,6 +320,9 @@ class Chain:
     tombstones: set[str] = field(default_factory=set)
     idempotency: set[str] = field(default_factory=set)
     present: set[int] = field(default_factory=set)
+    ended_keys: int = 0  # how many of the store's keys came before the point that was read last
+    lasts: set[int] = field(default_factory=set)
+    kept: set[int] = field(default_factory=set)
     tally: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -545,6 +548,9 @@ def judge_place(chain: Chain, entry: dict[str, Any], content: dict[str, Any] | N
         need(("scope" in entry) != ("namespace" in entry), "grant", "takes a scope or a namespace")
     elif noun == "key":
         need(entry["key"] == key_id(bytes.fromhex(entry["public"])), "key_entry", "its id is another key's")
+        need(
+            ("retires" in entry) == ("heads" in entry), "key_entry", "retires a key at no heads, or names some for none"
+        )
     elif noun == "name":
         prefix = {"principal": "prn", "session": "ses", "host": "hst"}[entry["of"]]
         need(entry["id"].startswith(prefix), "name", "its id is of another sort")
@@ -589,11 +595,20 @@ class Store:
     granted: dict[str, str] = field(default_factory=dict)
     made: dict[str, tuple[dict[str, Any], int]] = field(default_factory=dict)
     ids: set[str] = field(default_factory=set)
+    # 14. The keys in order, since which commit, and the heads at which the key before each of them ended.
+    keys: list[tuple[dict[str, Any], int]] = field(default_factory=list)
+    ends: dict[int, dict[str, str]] = field(default_factory=lambda: defaultdict(dict))
+
+    def key_at(self, sequence: int) -> dict[str, Any]:
+        """The key in force once that commit was made; none before the first."""
+        return next((entry for entry, since in reversed(self.keys) if since <= sequence), {"key": None})
 
 
 def judge_store(chain: Chain, store: Store, entry: dict[str, Any]) -> None:
     """Judge an entry of the store chain."""
     noun = entry["entry"]
+    if noun == "key":
+        need(entry.get("retires") == store.key_at(MOST)["key"], "key_entry", "does not retire the key in force")
     if noun == "revoke":
         target = chain.where.get(entry["revokes"], -1)
         stands = target >= 0 and chain.entries[target].reason == 0 and chain.entries[target].noun in REVOCABLE
@@ -608,6 +623,8 @@ def take(store: Store, entry: dict[str, Any], sequence: int, reference: str) -> 
         case "grant":
             store.grants[entry["grant"]] = Granted(entry, sequence, MOST)
             store.granted[reference] = entry["grant"]
+        case "key":
+            store.keys.append((entry, sequence))
         case "namespace":
             store.made[entry["namespace"]] = entry, sequence
         case "revoke" if entry["revokes"] in store.granted:
@@ -615,6 +632,21 @@ def take(store: Store, entry: dict[str, Any], sequence: int, reference: str) -> 
             store.grants[grant] = store.grants[grant]._replace(until=min(sequence, store.grants[grant].until))
     if entry["entry"] in OWN_IDS:
         store.ids.add(entry[OWN_IDS[entry["entry"]]])
+
+
+def judge_keys(chain: Chain, store: Store, header: dict[str, Any]) -> None:
+    """Judge who signed a commit, and that one by which a key is retired does nothing else."""
+    here = len(chain.commits)
+    at = max(here - 1, 0) if chain.is_store else header.get("store", {"sequence": -1})["sequence"]
+    need(at < 0 or header["signer"] == store.key_at(at)["key"], "signer", "was not the key in force")
+    retires = chain.is_store and any(since == here and "retires" in entry for entry, since in store.keys)
+    need(not retires or len(header["entries"]) == 1, "key_entry", "that retires a key is not alone in its commit")
+
+
+def judge_heads(entry: dict[str, Any], ends: dict[str, str]) -> None:
+    """Judge which heads a key entry names, by those at which the key before it ended."""
+    leaves = [sha256(f"\0{namespace} {head}".encode()).digest() for namespace, head in sorted(ends.items())]
+    need("heads" not in entry or entry["heads"] == history(leaves).hex(), "key_entry", "names other heads")
 
 
 def authorised(store: Store, header: dict[str, Any], before: dict[str, Any], act: str) -> None:
@@ -731,6 +763,8 @@ class Verification:
         first, self.only, chains = gather(lines)
         for namespace in sorted(chains, key=lambda name: name != first):
             self.chain(Chain(namespace, namespace == first), chains[namespace])
+        for index, (entry, since) in enumerate(self.store.keys if self.only is None else ()):
+            self.attempt(f"{first} commit {since}", judge_heads, entry, self.store.ends[index])
         expected = self.store.made.keys() if self.only is None else self.only
         for namespace in expected ^ (chains.keys() - {first}):
             self.find("namespace", namespace, "was made and is missing, or is there and was not made")
@@ -762,18 +796,23 @@ class Verification:
                 erases = len(header["entries"]) == 1 and '"entry":"erasure"' in rows.entries.get(len(chain.entries), "")
                 act = "create" if not chain.commits else "forget" if erases else "write"
                 self.attempt(where, authorised, self.store, header, chain.header, act)
+            self.end_keys(chain, header.get("store", {}).get("sequence", -1))
             chain.begun = len(chain.entries)
             stamp = json.dumps(header["stamp"], sort_keys=True, separators=(",", ":"))
             for listed in header["entries"]:
                 standing = Standing(listed, "", len(chain.commits), digest("stamp", stamp.encode()))
                 if not self.entry(chain, rows, header, standing):
                     return
+            self.attempt(where, judge_keys, chain, self.store, header)
             self.totals(chain, header, where)
             chain.commits.append(sha256(b"\0" + data.encode()).digest())
             chain.header = header
             self.signature(chain, rows, where)
         if chain.is_store:
             self.store.commits = chain.commits
+            chain.lasts = {since for entry, since in self.store.keys if "retires" in entry}
+        else:
+            self.end_keys(chain, MOST)
         self.head(chain, rows)
 
     def entry(self, chain: Chain, rows: Rows, header: dict[str, Any], standing: Standing) -> bool:
@@ -846,13 +885,33 @@ class Verification:
         if header["state"] != state(leaves).hex():
             self.find("state", where, "is not what the entries lead to")
 
+    def end_keys(self, chain: Chain, at: int) -> None:
+        """Note the head at which the keys ended whose successors came up to a commit of the store chain."""
+        while not chain.is_store and chain.ended_keys < len(self.store.keys):
+            entry, since = self.store.keys[chain.ended_keys]
+            if since > at:
+                return
+            if chain.commits:
+                self.store.ends[chain.ended_keys][chain.namespace] = chain.commits[-1].hex()
+                chain.lasts |= {len(chain.commits) - 1} if "retires" in entry else set()
+            chain.ended_keys += 1
+
+    def trusted(self) -> dict[str, bytes]:
+        """The key in force, if it is trusted or took over from one that is."""
+        trusted = set(self.keys)
+        for entry, _ in self.store.keys:
+            trusted |= {entry["key"]} if entry.get("retires") in trusted else set()
+        newest = self.store.key_at(MOST)
+        return {newest["key"]: bytes.fromhex(newest["public"])} if newest["key"] in trusted else {}
+
     def signature(self, chain: Chain, rows: Rows, where: str) -> None:
-        """Step 13: a signature that must be kept."""
-        sequence = len(chain.commits) - 1
-        if sequence % KEPT_EVERY == 0:
-            kept = rows.signatures.pop(sequence, "")
-            if not signed(self.keys, chain.header["signer"], chain.commits[-1], kept):
-                self.find("signature", where, "no trusted key made the one that is kept")
+        """Step 13: a signature that is kept."""
+        kept = rows.signatures.pop(len(chain.commits) - 1, None)
+        if kept is not None:
+            chain.kept.add(len(chain.commits) - 1)
+            keys = self.keys | {entry["key"]: bytes.fromhex(entry["public"]) for entry, _ in self.store.keys}
+            if not signed(keys, chain.header["signer"], chain.commits[-1], kept):
+                self.find("signature", where, "its signer did not make the one that is kept")
 
     def head(self, chain: Chain, rows: Rows) -> None:
         """Steps 14 and 15: the head, that nothing is left over, and that what was erased is gone and nothing else."""
@@ -860,8 +919,10 @@ class Verification:
         newest = (len(chain.commits) - 1, chain.commits[-1].hex()) if chain.commits else None
         if claimed is None or newest is None or (claimed["sequence"], claimed["id"]) != newest:
             self.find("head", where, "is not the newest commit")
-        elif not signed(self.keys, chain.header["signer"], chain.commits[-1], claimed["signature"]):
+        elif not any(signed(self.trusted(), key, chain.commits[-1], claimed["signature"]) for key in self.trusted()):
             self.find("signature", where, "no trusted key made it")
+        for sequence in chain.kept ^ (chain.lasts | set(range(0, len(chain.commits), KEPT_EVERY))):
+            self.find("signature", f"{chain.namespace} commit {sequence}", "must be kept and is not, or the reverse")
         for position, entry in enumerate(chain.entries):
             if chain.is_store and self.only is not None and position not in chain.present:
                 self.left_out += entry.sealed

@@ -12,6 +12,7 @@ import json
 import re
 import sys
 from base64 import b32encode
+from contextlib import suppress
 from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
@@ -132,7 +133,7 @@ def verify(data: bytes, public_keys: Iterable[bytes]) -> dict[str, Any]:
         type(proof["format"]) is int and proof["format"] == 1 and proof["proof"] == "record", "not a proof of a record"
     )
 
-    head, head_id = _head(proof, {key_id(public): public for public in public_keys})
+    head, head_id, signer = _head(proof, {key_id(public): public for public in public_keys})
     header, commit_id = _commit(proof, head, head_id)
     _standing(proof, header, head)
     version, record, contents = _contents(proof)
@@ -154,7 +155,7 @@ def verify(data: bytes, public_keys: Iterable[bytes]) -> dict[str, Any]:
         "head_sequence": head["sequence"],
         "head": head_id.hex(),
         "head_at": head["stamp"]["at"],
-        "signer": head["signer"],
+        "signer": signer,
     }
 
 
@@ -165,17 +166,16 @@ def _header(text: Any) -> tuple[dict[str, Any], bytes]:
     return header, sha256(b"\0" + data).digest()
 
 
-def _head(proof: dict[str, Any], keys: dict[str, bytes]) -> tuple[dict[str, Any], bytes]:
-    """2. The head, signed by a trusted key."""
+def _head(proof: dict[str, Any], keys: dict[str, bytes]) -> tuple[dict[str, Any], bytes, str]:
+    """2. The head, and the trusted key that signed it."""
     given = fields(proof["head"], {"header": True, "signature": True})
     head, commit = _header(given["header"])
     signature = octets(given["signature"], 64)
-    need(type(head.get("signer")) is str and head["signer"] in keys, "no trusted key signed its head")
-    try:
-        Ed25519PublicKey.from_public_bytes(keys[head["signer"]]).verify(signature, b"ledgerstone/commit/1\0" + commit)
-    except (ValueError, InvalidSignature):
-        raise Refused("no trusted key signed its head") from None
-    return head, commit
+    for name, public in keys.items():
+        with suppress(ValueError, InvalidSignature):
+            Ed25519PublicKey.from_public_bytes(public).verify(signature, b"ledgerstone/commit/1\0" + commit)
+            return head, commit, name
+    raise Refused("no trusted key signed its head")
 
 
 def _commit(proof: dict[str, Any], head: dict[str, Any], head_id: bytes) -> tuple[dict[str, Any], bytes]:

@@ -9,9 +9,10 @@ from typing import Any
 from ledgerstone.anchors import Anchor
 from ledgerstone.core import canonical, rules
 from ledgerstone.core.authority import Caller, Denial, Place
-from ledgerstone.core.entries import AliasEntry, GrantEntry, NamespaceEntry, RestoreEntry, RevokeEntry
+from ledgerstone.core.entries import AliasEntry, GrantEntry, KeyEntry, NamespaceEntry, RestoreEntry, RevokeEntry
 from ledgerstone.core.namespaces import choose_remote, normalise_remote, readable, unknown
 from ledgerstone.core.rules import Admitted
+from ledgerstone.core.signing import COMMIT, Keyring, SigningKey, key_id
 from ledgerstone.core.values import (
     MAX_DRAFTS,
     MAX_INTEGER,
@@ -24,10 +25,11 @@ from ledgerstone.core.values import (
     Report,
     Scope,
 )
-from ledgerstone.errors import NamespaceError, NotFoundError, UsageError
+from ledgerstone.errors import CorruptionError, NamespaceError, NotFoundError, UsageError
 from ledgerstone.identity import Identity, Target
 from ledgerstone.ledger import Block, DeniedError, Ledger, owner_of
 from ledgerstone.reading import Listing, Reading
+from ledgerstone.store.protocol import Row, Writer
 
 
 def _store_place(reading: Reading) -> Place:
@@ -261,6 +263,48 @@ def revoke(ledger: Ledger, caller: Caller, grant_id: str) -> None:
     _administer(ledger, caller, make)
 
 
+def rotate(ledger: Ledger, caller: Caller, new: SigningKey) -> str:
+    """Hand the store over to a new key, which then vouches for all of it as it stands; returns its id."""
+    name, successor = key_id(new.public), Keyring(new)
+    with ledger.store.read() as reader:
+        report, _ = ledger.verified(reader, ledger.tick())
+    if not report.ok:
+        first = report.findings[0]
+        raise CorruptionError(
+            f"the store does not verify, and no new key is to vouch for it: {first.namespace} {first.message}",
+            hint="nothing was changed; run: ledgerstone verify",
+        )
+    try:
+        # Held beside the old one before the store says so: the next block finds out which of the two is in force.
+        ledger.keyring = ledger.keyring.followed_by(new)
+    except ValueError as error:
+        raise UsageError(f"rotate: {error}") from None
+    with ledger.writes(caller) as block:
+        reading, writer = block.reading, block.writer
+        reading.catalogued()
+        grant = block.authorize(Act.ADMIN, _store_place(reading))
+        chains = [reading.chain(each) for each in list(writer.chains())[1:]]
+        heads = {where.namespace: where.head.id for where in chains if where is not None}
+        entry = KeyEntry(key=name, public=new.public, retires=reading.keyring.signer, heads=rules.heads_root(heads))
+        rules.check_heads(entry, heads)
+        block.store_commit([rules.plain(entry)], principal=block.principal, origin=caller.origin, grant=grant.grant)
+        for each in list(writer.chains()):
+            _resign(writer, each, successor)
+        # Whatever was proven before was proven by the old key.
+        ledger.doubt()
+    return name
+
+
+def _resign(writer: Writer, namespace: str, keyring: Keyring) -> None:
+    """Sign a head with another key; the signature that its own signer made is kept."""
+    row = writer.chain(namespace)
+    if row is None:  # pragma: no cover - it was just listed
+        raise CorruptionError(f"{namespace}: the chain is missing")
+    if row.sequence not in writer.signatures(row.number):
+        writer.transcribe(namespace, [Row("signature", row.sequence, row.signature)])
+    writer.place_head(row._replace(signature=keyring.sign(COMMIT, row.commit)))
+
+
 def status(ledger: Ledger, caller: Caller) -> dict[str, Any]:
     """What a doctor wants to know of the opened store: its owner, head, key and number of namespaces."""
     with ledger.reads(caller) as (reading, _):
@@ -270,8 +314,8 @@ def status(ledger: Ledger, caller: Caller) -> dict[str, Any]:
             "owner": reading.named(owner_of(reading)),
             "sequence": head.sequence,
             "head": head.id.hex(),
-            "signer": head.header.signer,
-            "writable": ledger.keyring.signer is not None,
+            "signer": next(iter(reading.keyring.public)),
+            "writable": reading.signs,
             "anchor": "kept" if ledger.anchored else "none",
             "namespaces": sum(1 for _ in reading.reader.chains()) - 1,
         }

@@ -17,7 +17,8 @@ from cryptography.exceptions import InvalidTag
 
 from ledgerstone.core.signing import Keyring, SigningKey, key_id
 from ledgerstone.errors import FormatError, StoreError, UnavailableError, UsageError
-from ledgerstone.files import whole
+from ledgerstone.files import keep, whole
+from ledgerstone.files import settle as flush
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
@@ -36,13 +37,61 @@ _PINNED_BYTES: Final = 32
 def load_keys(path: str | Path, *, create: bool = False) -> Keyring:
     """The keyring of a key file; with ``create`` a new key is made when there is none, mode 0600.
 
-    Raises UnavailableError when there is no such file, FormatError when it is not a key file, and StoreError when
-    others may read it.
+    A key beside it that is to follow it (see ``prepare``) is held too. Raises UnavailableError when there is no such
+    file, FormatError when it is not a key file, and StoreError when others may read it.
     """
     where = Path(path)
     if create and not where.exists():
         _write(where, SigningKey(seed=os.urandom(32), secret=os.urandom(32)))
-    return Keyring(_load(where))
+    following = _following(where)
+    return Keyring(_load(where), following=_load(following) if following.exists() else None)
+
+
+def prepare(path: str | Path) -> SigningKey:
+    """The key that is to follow that of a key file, in a file of its own beside it, ``NAME.next``; made once.
+
+    It has a seed of its own, and the same secret: what was hashed by that must be found again. From here until
+    ``settle`` whoever loads the key file holds both, so that a process that ends in between locks nobody out.
+    """
+    where, key = _following(Path(path)), _load(Path(path))
+    if not where.exists():
+        try:
+            _write(where, SigningKey(seed=os.urandom(32), secret=key.secret))
+        except OSError as error:
+            raise UnavailableError(
+                f"no key can be put at {where}: {error.strerror}",
+                hint="nothing was changed; the folder of the key file must be writable",
+            ) from error
+    return _load(where)
+
+
+def settle(path: str | Path) -> Path | None:
+    """Put the key that followed in the place of the key file, which is kept as ``NAME.retired-1``; where that went.
+
+    To be asked once a store is signed by it. None when another process was first.
+    """
+    where = Path(path).resolve()
+    following = _following(where)
+    if not following.exists():
+        return None
+    kept = keep(where, "retired")
+    try:
+        following.replace(where)
+    except FileNotFoundError:
+        kept.unlink(missing_ok=True)
+        return None
+    flush(where.parent)
+    return kept
+
+
+def discard(path: str | Path) -> None:
+    """Remove the key that was to follow; only when no store can have been handed over to it."""
+    _following(Path(path)).unlink(missing_ok=True)
+
+
+def _following(path: Path) -> Path:
+    where = path.resolve()
+    return where.with_name(f"{where.name}.next")
 
 
 def pinned(text: str) -> Keyring:
@@ -74,10 +123,13 @@ def export_key(key_file: str | Path, target: str | Path, passphrase: str) -> str
 def import_key(source: str | Path, key_file: str | Path, passphrase: str) -> str:
     """Make the key file anew from a sealed one; returns the key's id.
 
-    The same key again changes nothing; UsageError when there is another one.
+    The same key again changes nothing. One that has the secret of the key that is there was made by rotating it, here
+    or elsewhere: it is put beside that as the key to follow it (see ``prepare``). UsageError for any other one.
     """
     key = unseal(_read(Path(source))[0], passphrase, name=str(source))
     where = Path(key_file)
+    if where.exists() and (there := _load(where)) != key and there.secret == key.secret:
+        where = _following(where)
     if not where.exists():
         _write(where, key)
     if _load(where) != key:

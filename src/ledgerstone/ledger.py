@@ -48,6 +48,9 @@ RECORDING_SECONDS: Final = 0.005
 _HOST_HINT: Final = "not through this door, whoever asks: the user does it at a terminal"
 # What an answer says when nothing outside the store vouches for it.
 _UNANCHORED: Final = "anchor: none, so an older copy of this store would pass; {}"
+RETIRED_HINT: Final = (
+    "start this program again if the key was rotated meanwhile; else name the new key file by LEDGERSTONE_KEY_FILE"
+)
 READ_ONLY_HINT: Final = "name the key file by LEDGERSTONE_KEY_FILE; a key is never made for an existing store"
 
 
@@ -73,6 +76,7 @@ class Ledger:
         "_mark",
         "_opened",
         "_refusals",
+        "_signed",
         "anchors",
         "clock",
         "entropy",
@@ -97,6 +101,7 @@ class Ledger:
         # True once the files were found to be as they should be.
         self._opened = False
         self.keyring = keyring
+        self._signed = keyring.signer is not None
         self.clock = clock
         self.entropy = entropy
         self.heads = Heads()
@@ -134,11 +139,12 @@ class Ledger:
         What was committed is remembered outside the store; if it could not be, the block's ``warning`` says so.
         """
         with self._noting(caller) as denials:
+            keys = self.keyring
             with self.store.write() as writer:
                 since = self.tick()
                 # Under the lock nobody else can change how the files look: it is asked only when it matters.
                 self._fence(writer, self.store.mark, since)
-                reading = Reading(writer, self.keyring, self.heads, self.clock(), self._anchored(since))
+                reading = self._follow(keys, Reading(writer, keys, self.heads, self.clock(), self._anchored(since)))
                 block = Block(self, writer, reading, Identity(reading, caller, denials))
                 yield block
             block.warning = self.remember_heads(reading.committed)
@@ -183,12 +189,24 @@ class Ledger:
 
     @contextmanager
     def _snapshot(self) -> Iterator[Reading]:
-        # Both are taken before the snapshot: whoever writes after it began cannot look like a rollback.
-        since = self.tick()
+        # All are taken before the snapshot: whoever writes after it began cannot look like a rollback.
+        keys, since = self.keyring, self.tick()
         mark = self.store.mark()
         with self.store.read() as reader:
             self._fence(reader, lambda: mark, since)
-            yield Reading(reader, self.keyring, self.heads, self.clock(), self._anchored(since))
+            yield self._follow(keys, Reading(reader, keys, self.heads, self.clock(), self._anchored(since)))
+
+    def _follow(self, keys: Keyring, reading: Reading) -> Reading:
+        """Trust the key in force from now on, and no earlier one; unless somebody has followed meanwhile."""
+        if self.keyring is keys:
+            self.keyring = reading.keyring
+        return reading
+
+    def read_only(self) -> StoreError:
+        """Why nothing can be written."""
+        if not self._signed:
+            return StoreError("this store is open read-only: there is no signing key", hint=READ_ONLY_HINT)
+        return StoreError("the signing key was retired: the store is signed by another one now", hint=RETIRED_HINT)
 
     def _fence(self, reader: Reader, look: Callable[[], bytes | None], since: int) -> None:
         """Let nobody's edit pass: files that changed otherwise than by our own writes are verified in full first."""
@@ -331,7 +349,9 @@ class Ledger:
                 for key, (count, first, last) in noted.items():
                     since = self._refusals.setdefault(key, [0, first, last])
                     since[:] = since[0] + count, min(since[1], first), max(since[2], last)
-            raise
+            # A key that was retired meanwhile is none.
+            if self.keyring.signer is not None:
+                raise
 
     def begin(self, caller: Caller) -> None:
         """Commit 0 of the store's own chain: its owner, its key and the owner's grants. Once; then nothing."""
@@ -400,8 +420,8 @@ class Block:
     __slots__ = ("_ledger", "identity", "made", "reading", "warning", "writer")
 
     def __init__(self, ledger: Ledger, writer: Writer, reading: Reading, identity: Identity) -> None:
-        if ledger.keyring.signer is None:
-            raise StoreError("this store is open read-only: there is no signing key", hint=READ_ONLY_HINT)
+        if not reading.signs:
+            raise ledger.read_only()
         self._ledger = ledger
         self.writer = writer
         self.reading = reading
@@ -456,7 +476,7 @@ class Block:
         batch = Batch(self.reading, store, namespace=store.namespace, stamp=stamp, limits=LIBRARY_LIMITS, store=None)
         for one in admitted:
             batch.add(one)
-        batch.append(self.writer, self._ledger.keyring)
+        batch.append(self.writer, self.reading.keyring)
 
     def settle(self, target: Target, act: Act = Act.WRITE) -> tuple[Chain, Stamp]:
         """Authorise an act at a target, make what it needs (namespace, names of session and host), and stamp it."""
@@ -521,4 +541,4 @@ class Block:
             self.reading, None, namespace=made.namespace, stamp=stamp, limits=LIBRARY_LIMITS, store=self.point()
         )
         batch.add(rules.plain(GenesisEntry(scope=made.scope, nonce=made.nonce, owner=made.owner)))
-        return batch.append(self.writer, self._ledger.keyring)
+        return batch.append(self.writer, self.reading.keyring)

@@ -18,7 +18,7 @@ from ledgerstone.core.entries import GrantEntry, Header, Idempotency
 from ledgerstone.core.merkle import leaf_hash
 from ledgerstone.core.namespaces import unknown
 from ledgerstone.core.rules import Writing
-from ledgerstone.core.signing import Keyring
+from ledgerstone.core.signing import Keyring, SigningKey
 from ledgerstone.core.values import (
     MAX_GET,
     MAX_IDEMPOTENCY_BYTES,
@@ -42,12 +42,14 @@ from ledgerstone.core.values import (
     Standing,
     Status,
 )
-from ledgerstone.errors import ConflictError, CorruptionError, LedgerstoneError, NotFoundError, StoreError, UsageError
+from ledgerstone.errors import ConflictError, CorruptionError, LedgerstoneError, NotFoundError, UsageError
+from ledgerstone.following import enrolled
 from ledgerstone.identity import Identity, Target, parse_target
-from ledgerstone.ledger import READ_ONLY_HINT, Block, Ledger
+from ledgerstone.ledger import Block, Ledger
 from ledgerstone.moving import Moved
 from ledgerstone.reading import Chain, Reading
 from ledgerstone.store import open_store
+from ledgerstone.store.protocol import Reader
 from ledgerstone.writing import Batch
 
 DEFAULT: Final = Budget()
@@ -125,6 +127,11 @@ class Memory:
             memory._ledger.close()
             raise
         return memory
+
+    @property
+    def signer(self) -> str | None:
+        """The id of the key that signs what is written here; None when nothing can be."""
+        return self._ledger.keyring.signer
 
     def _check(self) -> None:
         """What opening proves: the store's own head, its anchor and fence."""
@@ -212,7 +219,7 @@ class Memory:
     def _secret(self, namespace: str) -> bytes:
         secret = self._ledger.keyring.secret(namespace)
         if secret is None:
-            raise StoreError("this store is open read-only: there is no signing key", hint=READ_ONLY_HINT)
+            raise self._ledger.read_only()
         return secret
 
     def _named_write(self, namespace: str, key: str, verb: str, wire: Any) -> Idempotency:
@@ -256,7 +263,7 @@ class Memory:
         idempotency = None
         if key is not None and batch.where is not None:
             idempotency = self._named_write(batch.where.namespace, key, verb, wire)
-        where = batch.append(block.writer, self._ledger.keyring, idempotency=idempotency)
+        where = batch.append(block.writer, block.reading.keyring, idempotency=idempotency)
         scope, reading = target.place.scope, block.reading
         records = [
             reading.record(where, scope, position)
@@ -537,7 +544,7 @@ class Memory:
         with self._ledger.reads(self.caller) as (reading, identity):
             record = self._get(reading, identity, target)
             where, _, position = self._find(reading, identity, record.address)
-            return proving.prove(reading, where, position, self._ledger.keyring, text=text)
+            return proving.prove(reading, where, position, reading.keyring, text=text)
 
     def verify(self, *, accept: bool = False, expected: bytes | str | None = None) -> Report:
         """Replay every chain under the rules that admitted it and compare whatever is derived: all faults at once.
@@ -562,7 +569,7 @@ class Memory:
             report, gone = ledger.verified(reader, since)
             findings = report.findings + forgetting.returned(ledger, reader)
             if expected is not None:
-                findings += proving.missing(reader, report.heads, expected, ledger.keyring)
+                findings += proving.missing(reader, report.heads, expected, _and_earlier(reader, ledger.keyring))
             report = replace(report, findings=findings)
         if report.ok and not gone and mark == ledger.store.mark():
             ledger.trust(report.heads)
@@ -693,6 +700,16 @@ class Memory:
         """End a grant; what was done under it stands. Takes admin."""
         administration.revoke(self._ledger, self.caller, grant)
 
+    def rotate(self, new: SigningKey) -> str:
+        """Hand the store over to a new key, which signs whatever follows; returns its id. Takes admin.
+
+        The store is verified first. The entry that says so is signed by the old key, which is believed nowhere after
+        it; its last signature of every chain is kept. Whoever trusts the old key alone is led to the new one by that
+        entry. The new key brings the old one's secret, else UsageError. Keep it before: a store whose key is lost can
+        be read, and never written again.
+        """
+        return administration.rotate(self._ledger, self.caller, new)
+
     def status(self) -> dict[str, Any]:
         """What a doctor wants to know of the opened store: its owner, head, key and number of namespaces."""
         return administration.status(self._ledger, self.caller)
@@ -707,6 +724,13 @@ def _warned(block: Block, answers: tuple[Remembered, ...], notices: tuple[str, .
 
 def _noticed(record: Record, notices: tuple[str, ...]) -> Record:
     return replace(record, notices=notices) if notices else record
+
+
+def _and_earlier(reader: Reader, keyring: Keyring) -> Keyring:
+    """The trusted keys, and those that signed the verified store before them: what they signed then still counts."""
+    row = reader.chain(reader.first_chain() or "")
+    earlier = () if row is None else enrolled(reader, row.number)
+    return Keyring(pins=(*keyring.public.values(), *earlier))
 
 
 def _check_newest(record: Record) -> None:

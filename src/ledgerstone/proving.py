@@ -29,15 +29,15 @@ from ledgerstone.store.protocol import Reader
 
 def checkpoints(ledger: Ledger, caller: Caller, namespace: str | None) -> tuple[str, ...]:
     """See ``Memory.checkpoint``."""
-    if ledger.keyring.signer is None:
-        raise StoreError("a checkpoint is signed, and there is no signing key", hint=READ_ONLY_HINT)
     with ledger.reads(caller) as (reading, identity):
+        if not reading.signs:
+            raise StoreError("a checkpoint is signed, and there is no signing key", hint=READ_ONLY_HINT)
         store, *others = reading.reader.chains()
         names = [store, *filter(identity.exists, others)]
         if namespace is not None and namespace not in names:
             raise unknown(namespace)
         chosen = names if namespace is None else [namespace]
-        return tuple(checkpoint(ledger.keyring, identity.chain(name).head) for name in chosen)
+        return tuple(checkpoint(reading.keyring, identity.chain(name).head) for name in chosen)
 
 
 def prove(reading: Reading, where: Chain, position: int, keyring: Keyring, *, text: bool) -> bytes:

@@ -12,6 +12,7 @@ from ledgerstone.core.entries import (
     CloseEntry,
     Content,
     Entry,
+    KeyEntry,
     NameEntry,
     RecordEntry,
     RetractEntry,
@@ -31,6 +32,7 @@ from ledgerstone.core.values import (
     Status,
 )
 from ledgerstone.errors import CorruptionError
+from ledgerstone.following import in_force
 from ledgerstone.store.protocol import Listed, Reader
 
 MAX_PROVEN_CHAINS: Final = 512
@@ -127,9 +129,12 @@ class Heads:
 
 
 class Reading:
-    """One snapshot of a store, read with proof. Whatever it returns was checked against a signed head."""
+    """One snapshot of a store, read with proof. Whatever it returns was checked against a signed head.
 
-    __slots__ = ("_anchored", "_heads", "_keyring", "_stamps", "_store", "committed", "now", "reader")
+    ``keyring`` is the key in force alone, once the store's own head was proven by it.
+    """
+
+    __slots__ = ("_anchored", "_heads", "_stamps", "_store", "committed", "keyring", "now", "reader")
 
     def __init__(
         self, reader: Reader, keyring: signing.Keyring, heads: Heads, now: int, anchored: Anchored | None = None
@@ -138,16 +143,17 @@ class Reading:
         self._anchored = anchored
         self.committed: dict[str, tuple[int, bytes]] = {}
         self.now = now
-        self._keyring = keyring
+        self.keyring = keyring
         self._heads = heads
         self._stamps: dict[tuple[int, int], tuple[Stamp, bytes]] = {}
+        self._store: Chain | None = None
         first = reader.first_chain()
         self._store = None if first is None else self._chain(first)
 
     @property
     def signs(self) -> bool:
         """Whether there is a key to sign with."""
-        return self._keyring.signer is not None
+        return self.keyring.signer is not None
 
     @property
     def store(self) -> Chain:
@@ -176,7 +182,9 @@ class Reading:
         commit, header = chain.read(data, expected=row.commit)
         if (header.namespace, header.sequence) != (namespace, row.sequence):
             raise CorruptionError(f"{namespace}: its head is not its own newest commit")
-        if not self._keyring.verifies(header.signer, signing.COMMIT, commit, row.signature):
+        if self._store is None:
+            self.keyring = in_force(self.reader, row, self.keyring)
+        if self.keyring.signer_of(signing.COMMIT, commit, row.signature) is None:
             raise CorruptionError(
                 f"{namespace}: no trusted key signed the head {commit.hex()[:16]} (signer {header.signer})",
                 hint="if the key file was moved, name it by LEDGERSTONE_KEY_FILE; else run: ledgerstone verify",
@@ -536,6 +544,11 @@ class SnapshotFacts:
 
     def listed(self, noun: str, value: str) -> bool:
         return bool(self._reading.reader.lookup(self._where.number, noun, value))
+
+    def key(self) -> str | None:
+        rows = sorted(self._reading.reader.catalog(self._where.number, "key"), key=lambda row: row.position)
+        entry = self._reading.listed(rows[-1]).proven.entry if rows else None
+        return entry.key if isinstance(entry, KeyEntry) else None
 
     def revocable(self, digest: bytes) -> bool:
         return self._arranged(digest) is not None

@@ -147,7 +147,13 @@ def take(writer: Writer, given: Iterable[bytes], gone: Container[bytes] = ()) ->
     for namespace, group in groupby((_read(*each) for each in numbered), key=lambda line: line.namespace):
         if namespace in done or (not done and namespace != title.store):
             raise CorruptionError(f"{namespace}: its lines are not together, or do not follow the store chain's")
-        transcription = _Transcription(writer, namespace, gone, names_left_out=title.namespace is not None and not done)
+        transcription = _Transcription(
+            writer,
+            namespace,
+            gone,
+            names_left_out=title.namespace is not None and not done,
+            rekeyed=done.get(title.store, 0) > 0,
+        )
         for line in group:
             transcription.take(line)
         done[namespace] = transcription.finish()
@@ -171,10 +177,12 @@ class _Transcription:
         "_gone",
         "_grown",
         "_head",
+        "_kept",
         "_left_out",
         "_namespace",
         "_next",
         "_old",
+        "_rekeyed",
         "_sealed",
         "_signed",
         "_there",
@@ -183,12 +191,17 @@ class _Transcription:
         "struck",
     )
 
-    def __init__(self, writer: Writer, namespace: str, gone: Container[bytes], *, names_left_out: bool) -> None:
+    def __init__(
+        self, writer: Writer, namespace: str, gone: Container[bytes], *, names_left_out: bool, rekeyed: bool
+    ) -> None:
         self._writer = writer
+        # The store chain leads on, maybe to another key: then heads that are here may have been signed anew by it.
+        self._rekeyed = rekeyed
         self._namespace = namespace
         self._gone = gone
         self._left_out = names_left_out
         self._old = writer.chain(namespace)
+        self._kept = {} if self._old is None else writer.signatures(self._old.number)
         self._before = 0 if self._old is None else self._size(self._old)
         self._next = 0
         self._commit = b""
@@ -241,7 +254,7 @@ class _Transcription:
             self._take_content(row)
         else:
             self._signed = row.place
-            if self._old is None or row.place > self._old.sequence:
+            if self._old is None or row.place > self._old.sequence or (self._rekeyed and row.place not in self._kept):
                 self._write(row)
 
     def _misplaced(self, number: int) -> CorruptionError:
@@ -288,6 +301,8 @@ class _Transcription:
         if self._head is None or self._head[:2] != newest or self._entries != self._end:
             raise CorruptionError(f"{self._namespace}: the export is cut short, or its head is not its newest commit")
         if not self._is_new:
+            if self._rekeyed and self._old is not None and self._old.sequence == self._head[0]:
+                self._writer.place_head(self._old._replace(signature=self._head[2]))
             return 0
         if self._left_out and self._sealed:
             raise ConflictError(

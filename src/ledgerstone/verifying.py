@@ -12,7 +12,7 @@ from ledgerstone.core.entries import Content
 from ledgerstone.core.facts import Change
 from ledgerstone.core.signing import Keyring
 from ledgerstone.core.values import Ending, Finding, Report
-from ledgerstone.core.verify import Authorities, Replay, Replayed, check_signature
+from ledgerstone.core.verify import Authorities, Replay, Replayed, check_head, check_signature
 from ledgerstone.errors import CorruptionError, UsageError
 from ledgerstone.store.protocol import FOLD_EVERY, ChainRow, Derived, Reader, WordRow, Writer
 from ledgerstone.writing import word_row
@@ -52,6 +52,7 @@ def verify(reader: Reader, keyring: Keyring) -> Report:
         for namespace in authorities.made
         if namespace not in heads
     ]
+    findings += authorities.findings(names[0] if names else "")
     if reader.posted() != posted:
         findings.append(Finding("index", "", None, "the word index does not hold the words of the records"))
     return Report(findings=tuple(findings), namespaces=len(names), commits=commits, entries=records, heads=heads)
@@ -71,6 +72,7 @@ def _commits(reader: Reader, replay: Replay, row: ChainRow, keyring: Keyring) ->
     signatures = reader.signatures(number)
     tiles = reader.tiles(number)
     rows = _Rows(reader, number)
+    kept: set[int] = set()
     last = -1
     for sequence, stored, data in reader.headers(number, newest=0, oldest=LAST):
         if sequence != last + 1:
@@ -88,14 +90,17 @@ def _commits(reader: Reader, replay: Replay, row: ChainRow, keyring: Keyring) ->
             replay.find("entries", sequence, "an entry is missing or out of place")
         for one in replay.commit(commit, header, bodies, rows.contents(first + len(bodies))):
             yield sequence, one
-        if sequence % chain.SIGNATURE_EVERY == 0:
-            signature = signatures.pop(sequence, None)
-            if signature is None:
-                replay.find("signature", sequence, "its kept signature is missing")
-            else:
-                check_signature(replay, keyring, commit, header, signature)
+        signature = signatures.pop(sequence, None)
+        if signature is not None:
+            kept.add(sequence)
+            check_signature(replay, keyring, commit, header, signature)
     replay.finish()
-    _finish_chain(replay, row, keyring, signatures, tiles)
+    _finish_chain(replay, row, keyring, tiles)
+    due = replay.lasts.union(range(0, last + 1, chain.SIGNATURE_EVERY))
+    for sequence in sorted(due - kept):
+        replay.find("signature", sequence, "its kept signature is missing")
+    if signatures or kept - due:
+        replay.find("signature", min([*signatures, *(kept - due)]), "a signature is kept that nothing asks for")
     if rows.left():
         replay.find("entries", None, "there are entries or contents that no commit lists")
 
@@ -132,16 +137,12 @@ class _Rows:
         return self._body is not None or self._content is not None
 
 
-def _finish_chain(
-    replay: Replay, row: ChainRow, keyring: Keyring, signatures: dict[int, bytes], tiles: dict[int, bytes]
-) -> None:
+def _finish_chain(replay: Replay, row: ChainRow, keyring: Keyring, tiles: dict[int, bytes]) -> None:
     head = replay.head
     if head is None or (row.sequence, row.commit, row.frontier) != (head.sequence, head.id, head.frontier):
         replay.find("head", row.sequence, "the head row is not the newest commit of the chain")
         return
-    check_signature(replay, keyring, head.id, head.header, row.signature)
-    if signatures:
-        replay.find("signature", min(signatures), "a signature is kept that belongs to no commit")
+    check_head(replay, keyring, head.id, head.header, row.signature)
     if tiles != replay.tiles:
         replay.find("tile", None, "the kept roots of 256 commits are not those of the chain")
 
@@ -305,6 +306,8 @@ def rebuild(writer: Writer, keyring: Keyring) -> Report:
         heads[namespace] = replay.head.sequence, replay.head.id
         commits += replay.head.sequence + 1
         entries += replay.size
+    for finding in authorities.findings(names[0] if names else ""):
+        raise CorruptionError(f"{finding.namespace}: canonical history is damaged: {finding.message}")
     missing = authorities.made.keys() - heads.keys()
     if missing:
         raise CorruptionError(

@@ -451,6 +451,65 @@ def test_only_what_stands_is_revoked() -> None:
             judge(store, rules.plain(RevokeEntry(revokes=digest)))
 
 
+def successor(public: bytes, **fields: Any) -> KeyEntry:
+    """The entry that hands the store over to a key, or as the fields say."""
+    entry = KeyEntry(key=key_id(public), public=public, retires=KEYS.signer, heads=rules.heads_root({}))
+    return replace(entry, **fields)
+
+
+@pytest.mark.parametrize("fields", [{"retires": None}, {"heads": None}])
+def test_a_key_retires_another_at_heads_that_it_names(fields: dict[str, None]) -> None:
+    """Both or neither: a key that ends at no heads ends nowhere."""
+    arranged(successor(b"p" * 32))
+
+    with pytest.raises(RuleError, match="key_entry: retires a key at heads that it names, or does neither"):
+        arranged(successor(b"p" * 32, **fields))
+
+
+def test_a_key_retires_the_one_in_force() -> None:
+    """The newest, whose place it takes: not one that it took over before, nor one beside it."""
+    store = store_chain()
+    one, two = successor(b"p" * 32), successor(b"q" * 32, retires=key_id(b"p" * 32))
+
+    for wrong in (two, successor(b"q" * 32, retires=None, heads=None)):
+        with pytest.raises(RuleError, match=r"key_entry: retires .*, and the key in force is"):
+            judge(store, rules.plain(wrong))
+
+    judge(store, rules.plain(one))
+    store.write(rules.plain(one))
+    judge(store, rules.plain(two))
+
+
+def test_a_key_is_retired_in_a_commit_of_its_own() -> None:
+    """Nothing else is signed by it there; the first key retires none, and comes with the store."""
+    rules.check_commit([(successor(b"p" * 32), None)], LIBRARY_LIMITS)
+    rules.check_commit([(OF_THE_STORE[0], None), (grant(9, Act.READ), None)], LIBRARY_LIMITS)
+
+    with pytest.raises(RuleError, match="key_entry: that retires a key is the only entry of its commit"):
+        rules.check_commit([(successor(b"p" * 32), None), (grant(9, Act.READ), None)], LIBRARY_LIMITS)
+
+
+def test_a_key_ends_at_the_heads_that_are_named() -> None:
+    """Those of all namespaces, in whatever order they come; another one, one less or one more is refused."""
+    heads = {opaque("ns", 1): b"1" * 32, opaque("ns", 2): b"2" * 32}
+    entry = successor(b"p" * 32, heads=rules.heads_root(heads))
+
+    rules.check_heads(entry, dict(reversed(heads.items())))
+
+    for wrong in ({}, {**heads, opaque("ns", 2): b"3" * 32}, {**heads, opaque("ns", 3): b"3" * 32}):
+        with pytest.raises(RuleError, match="key_entry: names other heads than those"):
+            rules.check_heads(entry, wrong)
+
+
+def test_a_commit_is_signed_by_the_key_in_force() -> None:
+    """By no other, and not where there is none."""
+    rules.check_signer("key_a", "key_a")
+
+    for key in ("key_b", None):
+        with pytest.raises(RuleError, match="signer: key_a signs, and the key in force was"):
+            rules.check_signer("key_a", key)
+
+
 @pytest.mark.parametrize(
     ("taken", "free"),
     [
@@ -463,7 +522,7 @@ def test_only_what_stands_is_revoked() -> None:
             NameEntry(id=ADA, of=NameOf.PRINCIPAL, content=SEALED),
             NameEntry(id=opaque("prn", 9), of=NameOf.PRINCIPAL, content=SEALED),
         ),
-        (OF_THE_STORE[0], KeyEntry(key=key_id(b"p" * 32), public=b"p" * 32)),
+        (successor(KEYS.public[KEYS.signer or ""]), successor(b"p" * 32)),
     ],
     ids=["grant", "namespace", "name", "key"],
 )

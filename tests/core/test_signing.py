@@ -99,3 +99,31 @@ def test_an_empty_keyring_trusts_nobody() -> None:
     """Without keys nothing is verified."""
     assert Keyring().public == {}
     assert not Keyring().verifies(SIGNER, COMMIT, b"m", KEYS.sign(COMMIT, b"m"))
+
+
+def test_a_key_alone_signs_where_its_private_half_is_held() -> None:
+    """Of a key and the one to follow it, either; of any other one only the public half."""
+    following = SigningKey(seed=b"f" * 32, secret=b"t" * 32)
+    both = KEYS.followed_by(following)
+
+    assert (both.signer, both.following, list(both.public)) == (SIGNER, key_id(following.public), [SIGNER])
+    assert both.alone(PUBLIC).signer == SIGNER
+    assert both.alone(following.public).signer == both.following
+    assert both.alone(OTHER.public[OTHER.signer or ""]).signer is None
+    assert KEYS.alone(PUBLIC) is KEYS
+
+
+def test_a_key_follows_with_the_same_secret() -> None:
+    """What was hashed under another one would not be found again; and a pin is followed by nobody."""
+    for keys in (OTHER, Keyring(pins=(PUBLIC,))):
+        with pytest.raises(ValueError, match="has the secret of the one that signs"):
+            keys.followed_by(SigningKey(seed=b"f" * 32, secret=b"t" * 32))
+
+
+def test_a_signature_names_its_signer() -> None:
+    """Among the trusted keys, whichever it is; nobody else's has one."""
+    both = Keyring(SigningKey(seed=SEED, secret=b"t" * 32), pins=tuple(OTHER.public.values()))
+
+    for keys in (KEYS, OTHER):
+        assert both.signer_of(COMMIT, b"m", keys.sign(COMMIT, b"m")) == keys.signer
+    assert KEYS.signer_of(COMMIT, b"m", OTHER.sign(COMMIT, b"m")) is None

@@ -15,13 +15,14 @@ from ledgerstone.core.entries import (
     ErasureEntry,
     GenesisEntry,
     Idempotency,
+    KeyEntry,
     NamespaceEntry,
     RevokeEntry,
     StorePoint,
 )
-from ledgerstone.core.signing import COMMIT, RECEIPT, Keyring
+from ledgerstone.core.signing import COMMIT, RECEIPT, Keyring, SigningKey
 from ledgerstone.core.values import LIBRARY_LIMITS, Act, AliasOf, Draft, Ending, Kind, Limits, Origin, Scope
-from ledgerstone.core.verify import Authorities, Replay, check_signature
+from ledgerstone.core.verify import Authorities, Replay, check_head, check_signature
 from tests.core.chains import (
     ADA,
     BOB,
@@ -112,7 +113,8 @@ def test_replay_gives_the_leaves_of_the_state_tree() -> None:
 def test_the_roots_of_whole_tiles_are_kept() -> None:
     """The root over the first 256 commits, as the RFC computes it at once; none before."""
     pen = Pen(STORE)
-    pen.write(rules.plain(GenesisEntry(scope=Scope.STORE, nonce=NONCE, owner=ADA)))
+    first = KeyEntry(key=KEYS.signer or "", public=KEYS.public[KEYS.signer or ""])
+    pen.write(rules.plain(GenesisEntry(scope=Scope.STORE, nonce=NONCE, owner=ADA)), rules.plain(first))
     ids = [merkle.leaf_hash(pen.commits[0].header)]
     for number in range(255):
         assert replay_tiles(pen, number) == {}
@@ -302,6 +304,7 @@ def test_a_namespace_that_the_store_did_not_make_is_found() -> None:
     store = Pen(STORE)
     store.write(
         rules.plain(GenesisEntry(scope=Scope.STORE, nonce=NONCE, owner=ADA)),
+        rules.plain(KeyEntry(key=KEYS.signer or "", public=KEYS.public[KEYS.signer or ""])),
         rules.plain(grant(1, Act.CREATE)),
     )
 
@@ -314,7 +317,7 @@ def test_the_first_chain_is_the_stores() -> None:
 
     pen.write(rules.plain(GenesisEntry(scope=Scope.GLOBAL, nonce=NONCE)))
 
-    assert faults(pen) == [("genesis", 0)]
+    assert faults(pen) == [("genesis", 0), ("rule", 0)]
 
 
 def test_a_commit_names_no_older_point_of_the_store_than_its_parent() -> None:
@@ -495,6 +498,76 @@ def test_a_signature_is_judged_by_key_prefix_and_commit() -> None:
     check_signature(replayed, KEYS, b"c" * 32, head.header, signature)
     check_signature(replayed, Keyring(), head.id, head.header, signature)
     assert [finding.code for finding in replayed.findings] == ["signature"] * 3
+
+
+def handed_over(store: Pen, *, at: dict[str, bytes], key: Keyring, by: Keyring = KEYS) -> None:
+    """The commit that hands a store over to a key at these heads, and whose signer is the key before."""
+    name = key.signer or ""
+    entry = KeyEntry(key=name, public=key.public[name], retires=by.signer, heads=rules.heads_root(at))
+    store.write(rules.plain(entry), signer=by.signer)
+
+
+NEXT = Keyring(SigningKey(seed=b"n" * 32, secret=b"t" * 32))
+
+
+def test_a_key_signs_until_its_successor_does() -> None:
+    """By the order of the store chain; the old key's commit after that breaks a rule, and so does one slipped in."""
+    pen = project_chain()
+    assert pen.store is not None
+    assert pen.head is not None
+    handed_over(pen.store, at={PROJECT: pen.head.id}, key=NEXT)
+    pen.store.write(rules.plain(grant(9, Act.READ)), signer=NEXT.signer)
+    pen.remember("Cedar.", signer=NEXT.signer)
+    authorities = Authorities()
+    assert replay(pen, authorities).findings == []
+    assert authorities.findings(STORE) == []
+
+    pen.remember("Oak.")
+    pen.store.write(rules.plain(grant(10, Act.READ)))
+
+    assert faults(pen) == [("rule", 2)]
+    assert faults(pen.store) == [("rule", 3)]
+
+
+def test_a_key_that_ended_at_other_heads_is_found() -> None:
+    """Whoever has the old key slips a commit in below the handing over: the named heads are no longer the last."""
+    pen = project_chain()
+    assert pen.store is not None
+    assert pen.store.head is not None
+    assert pen.head is not None
+    before, genuine = StorePoint(sequence=0, id=pen.store.head.id), pen.head.id
+    handed_over(pen.store, at={PROJECT: genuine}, key=NEXT)
+    authorities = Authorities()
+    assert replay(pen, authorities).lasts == {0}
+    assert authorities.findings(STORE) == []
+
+    pen.remember("Forged.", store=before)
+    authorities = Authorities()
+
+    assert replay(pen, authorities).findings == []
+    assert [(each.code, each.sequence) for each in authorities.findings(STORE)] == [("rule", 1)]
+
+
+def test_a_head_is_signed_by_the_key_in_force() -> None:
+    """Trusted itself, or by way of the keys before it; an old key's signature over a head counts no more."""
+    pen = project_chain()
+    assert pen.store is not None
+    assert pen.head is not None
+    head = pen.head
+    handed_over(pen.store, at={PROJECT: head.id}, key=NEXT)
+    authorities = Authorities()
+    replayed = replay(pen, authorities)
+    old, new = (keys.sign(COMMIT, head.id) for keys in (KEYS, NEXT))
+
+    for keys in (KEYS, NEXT):
+        check_head(replayed, keys, head.id, head.header, new)
+    check_signature(replayed, NEXT, head.id, head.header, old)
+    assert replayed.findings == []
+
+    check_head(replayed, KEYS, head.id, head.header, old)
+    check_head(replayed, Keyring(), head.id, head.header, new)
+    check_head(Replay(STORE, Authorities(), store=True), KEYS, head.id, head.header, old)
+    assert [finding.code for finding in replayed.findings] == ["signature"] * 2
 
 
 def test_a_name_that_is_gone_is_missed() -> None:

@@ -105,6 +105,9 @@ class Facts(Protocol):
     def revocable(self, digest: bytes) -> bool:
         """Whether an alias, grant or the like has this digest and still stands."""
 
+    def key(self) -> str | None:
+        """The id of the key in force, which is that of the newest key entry; None before the first."""
+
     @property
     def boundary(self) -> int:
         """The position at which the commit in the making begins: what stands before it is earlier."""

@@ -30,7 +30,7 @@ NO_COUNTS: Final = Counts(entries=0, records=0, live=0, current=0, open=0, index
 _UNDERMINES: Final = frozenset({Ending.SUPERSEDED, Ending.RETRACTED, Ending.ERASED, Ending.STALE})
 
 # What a revoke entry may end.
-REVOCABLE: Final = frozenset({"alias", "grant", "key", "setting", "token"})
+REVOCABLE: Final = frozenset({"alias", "grant", "setting", "token"})
 
 # A version that was born beside the holder of its key does not hold it.
 _ASIDE: Final = frozenset({Ending.CONTESTED, Ending.HELD})
@@ -197,6 +197,7 @@ class Folded:
         "_below",
         "_digests",
         "_holders",
+        "_key",
         "_latest",
         "_listed",
         "_rejections",
@@ -219,6 +220,7 @@ class Folded:
         self._resting: dict[int, list[int]] = {}
         self._tombstones: dict[bytes, bytes] = {}
         self._rejections: set[bytes] = set()
+        self._key: str | None = None
         self._listed: set[tuple[str, str]] = set()
         self._revocable: dict[int, bytes] = {}
         self._revoked: set[int] = set()
@@ -245,6 +247,8 @@ class Folded:
             if noun == TOMBSTONE:
                 self._tombstones.setdefault(bytes.fromhex(value), slot.digest)
                 self._rejections.add(slot.digest)
+            elif noun == "key":
+                self._key = value
             elif noun in REVOCABLE:
                 self._revocable[change.position] = slot.digest
         added = change.added
@@ -320,6 +324,9 @@ class Folded:
         if position is None or position in self._revoked:
             return False
         return position in self._revocable or (self._base is not None and self._base.revocable(digest))
+
+    def key(self) -> str | None:
+        return self._base.key() if self._key is None and self._base is not None else self._key
 
     def open_tasks(self) -> tuple[int, int]:
         return self.open

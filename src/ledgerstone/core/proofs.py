@@ -291,7 +291,7 @@ def check(data: bytes, keyring: Keyring) -> Attested:
 
 
 def _attested(proof: Proof, keyring: Keyring) -> Attested:
-    head_id, head = _signed(proof.head, keyring)
+    head_id, head, signer = _signed(proof.head, keyring)
     commit_id, header = (head_id, head) if proof.commit is None else _included(proof.commit, head)
     digests = [entries.digest_of(each) for each in proof.entries]
     place = proof.position - (header.counts.entries - len(header.entries))
@@ -330,8 +330,8 @@ def _attested(proof: Proof, keyring: Keyring) -> Attested:
         head_sequence=head.sequence,
         head=head_id,
         head_at=head.stamp.at,
-        signer=head.signer,
-        public=keyring.public[head.signer],
+        signer=signer,
+        public=keyring.public[signer],
     )
 
 
@@ -347,11 +347,13 @@ def _read(data: bytes) -> Proof:
         raise CorruptionError(str(error)) from None
 
 
-def _signed(given: SignedHead, keyring: Keyring) -> tuple[bytes, Header]:
+def _signed(given: SignedHead, keyring: Keyring) -> tuple[bytes, Header, str]:
     commit, header = _commit(given.header)
-    if not keyring.verifies(header.signer, COMMIT, commit, given.signature):
+    # Another key than the header names, if that one was retired since, and nothing was committed after it.
+    signer = keyring.signer_of(COMMIT, commit, given.signature)
+    if signer is None:
         raise CorruptionError(f"no trusted key signed its head {commit.hex()[:16]} (signer {header.signer})")
-    return commit, header
+    return commit, header, signer
 
 
 def _commit(data: bytes) -> tuple[bytes, Header]:

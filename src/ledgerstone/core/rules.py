@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, NoReturn
 
-from ledgerstone.core import canonical
+from ledgerstone.core import canonical, merkle
 from ledgerstone.core.authority import TRUST_OF_ORIGIN, origin_of, trust_of
 from ledgerstone.core.entries import (
     CloseEntry,
@@ -547,6 +547,8 @@ def _check_piece(entry: Entry) -> None:
         case KeyEntry():
             if entry.key != key_id(entry.public):
                 refuse("key_entry", "has an id that is not its public key's")
+            if (entry.retires is None) != (entry.heads is None):
+                refuse("key_entry", "retires a key at heads that it names, or does neither")
         case NameEntry():
             if not entry.id.startswith(_NAME_PREFIX[entry.of]):
                 refuse("name", f"of a {entry.of.value} has the id {entry.id}")
@@ -570,6 +572,11 @@ def check_arranged(entry: Entry, facts: Facts) -> None:
         case RevokeEntry():
             if not facts.revocable(entry.revokes):
                 refuse("revoke", "names nothing that stands and can be revoked")
+        case KeyEntry():
+            if entry.retires != facts.key():
+                refuse(
+                    "key_entry", f"retires {entry.retires or 'none'}, and the key in force is {facts.key() or 'none'}"
+                )
         case ErasureEntry():
             for digest in entry.erases:
                 if _at(digest, facts, "erasure").ending is Ending.ERASED:
@@ -593,9 +600,30 @@ def check_commit(drawn: Sequence[tuple[Entry, Content | None]], limits: Limits) 
     _check_keys([content.key for _, content in records if content is not None and content.key is not None])
     if len({entry.memory for entry, _ in records}) != len(records):
         refuse("replaces", "each memory once a commit", hint="nothing was written; decide which of the two stands")
+    # Who signs what follows it changes with it.
+    if len(drawn) > 1 and any(isinstance(entry, KeyEntry) and entry.retires is not None for entry, _ in drawn):
+        refuse("key_entry", "that retires a key is the only entry of its commit")
     # It takes a grant of its own, which nothing else may pass under.
     if len(drawn) > 1 and any(isinstance(entry, ErasureEntry) for entry, _ in drawn):
         refuse("erasure", "is the only entry of its commit")
+
+
+def heads_root(heads: Mapping[str, bytes]) -> bytes:
+    """What a key entry says of the heads at which a key ends: the root over them, by namespace (RFC 9162)."""
+    leaves = sorted(f"{namespace} {head.hex()}".encode() for namespace, head in heads.items())
+    return merkle.tree_root([merkle.leaf_hash(leaf) for leaf in leaves])
+
+
+def check_heads(entry: KeyEntry, heads: Mapping[str, bytes]) -> None:
+    """A key ends at the heads that all namespaces had: the newest commits that were made before its successor."""
+    if entry.heads != heads_root(heads):
+        refuse("key_entry", f"names other heads than those at which {entry.retires} ended")
+
+
+def check_signer(signer: str, key: str | None) -> None:
+    """A commit is signed by the key that was in force when it was made."""
+    if signer != key:
+        refuse("signer", f"{signer} signs, and the key in force was {key or 'none'}")
 
 
 def _check_keys(keys: list[str]) -> None:

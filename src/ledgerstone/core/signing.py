@@ -32,18 +32,32 @@ class SigningKey:
     def __repr__(self) -> str:
         return "SigningKey(...)"
 
+    @property
+    def public(self) -> bytes:
+        """Its public half, 32 bytes."""
+        return Ed25519PrivateKey.from_private_bytes(self.seed).public_key().public_bytes_raw()
+
 
 class Keyring:
     """The keys a host trusts: at most one to sign with, and public keys by id to check with.
 
-    ``pins`` are public keys (32 bytes each) that may be checked but not signed with.
+    ``pins`` are public keys (32 bytes each) that may be checked but not signed with. ``following`` is a key that is
+    held to take over from ``signing``; nothing is signed with it, and nothing believed by it, before a store says so.
     """
 
-    __slots__ = ("_private", "_public", "_secret", "_secrets", "public", "signer")
+    __slots__ = ("_held", "_private", "_public", "_secret", "_secrets", "following", "public", "signer")
 
-    def __init__(self, signing: SigningKey | None = None, pins: tuple[bytes, ...] = ()) -> None:
+    def __init__(
+        self,
+        signing: SigningKey | None = None,
+        pins: tuple[bytes, ...] = (),
+        *,
+        following: SigningKey | None = None,
+    ) -> None:
         self._private = Ed25519PrivateKey.from_private_bytes(signing.seed) if signing else None
         self._secret = signing.secret if signing else None
+        self._held = tuple(key for key in (signing, following) if key is not None)
+        self.following: Final = None if following is None else key_id(following.public)
         self._secrets: dict[str, bytes] = {}
         publics = list(pins)
         if self._private is not None:
@@ -68,6 +82,23 @@ class Keyring:
         except InvalidSignature:
             return False
         return True
+
+    def signer_of(self, prefix: bytes, message: bytes, signature: bytes) -> str | None:
+        """The id of the trusted key that made the signature; None when none did."""
+        return next((name for name in self.public if self.verifies(name, prefix, message, signature)), None)
+
+    def followed_by(self, following: SigningKey) -> Keyring:
+        """The same keyring, with a key at hand that is to take over; ValueError unless it brings the same secret."""
+        if following.secret != self._secret or self._private is None:
+            raise ValueError("the key that follows has the secret of the one that signs")
+        return Keyring(self._held[0], tuple(self.public.values())[1:], following=following)
+
+    def alone(self, public: bytes) -> Keyring:
+        """One public key alone: to sign with where its private half is held, else to check with."""
+        if [*self.public.values()] == [public] and self.following is None:
+            return self
+        held = next((key for key in self._held if key.public == public), None)
+        return Keyring(held) if held is not None else Keyring(pins=(public,))
 
     def secret(self, namespace: str) -> bytes | None:
         """A namespace's own secret for keyed hashes; None without a signing key."""

@@ -16,6 +16,7 @@ from ledgerstone.core.entries import (
     GenesisEntry,
     GrantEntry,
     Header,
+    KeyEntry,
     NamespaceEntry,
     RevokeEntry,
     Sealed,
@@ -41,15 +42,59 @@ class Made(NamedTuple):
     since: int
 
 
-class Authorities:
-    """What the store chain says while it is replayed, for the judgement of the other chains."""
+class Enrolled(NamedTuple):
+    """A key as the store chain tells it: in force for what is made after that sequence."""
 
-    __slots__ = ("commits", "grants", "made")
+    entry: KeyEntry
+    since: int
+
+
+class Authorities:
+    """What the store chain says while it is replayed, for the judgement of the other chains.
+
+    ``keys`` are in order of time, and ``heads`` those of all namespaces, as they stood when each key came.
+    """
+
+    __slots__ = ("_enrolled", "commits", "grants", "heads", "keys", "made")
 
     def __init__(self) -> None:
         self.commits: list[bytes] = []
         self.grants: dict[str, Granted] = {}
         self.made: dict[str, Made] = {}
+        self.keys: list[Enrolled] = []
+        self.heads: list[dict[str, bytes]] = []
+        self._enrolled = signing.Keyring()
+
+    def key_at(self, sequence: int) -> str | None:
+        """The id of the key in force once the store chain had that commit."""
+        return next((key.entry.key for key in reversed(self.keys) if key.since <= sequence), None)
+
+    def signed(self, keyring: signing.Keyring, signer: str, commit: bytes, signature: bytes) -> bool:
+        """Whether a key that is trusted, or that the store chain enrolled, made a signature that is kept.
+
+        What is signed at the head vouches for the history that enrolled it.
+        """
+        return any(one.verifies(signer, signing.COMMIT, commit, signature) for one in (keyring, self._enrolled))
+
+    def in_force(self, keyring: signing.Keyring) -> signing.Keyring:
+        """The key in force at the end of the store chain, if it is trusted or took over from one that is; else none."""
+        trusted = set(keyring.public)
+        for key, _ in self.keys:
+            if key.retires in trusted:
+                trusted.add(key.key)
+        newest = self.keys[-1].entry if self.keys else None
+        return signing.Keyring(pins=(newest.public,) if newest is not None and newest.key in trusted else ())
+
+    def findings(self, namespace: str) -> list[Finding]:
+        """Whether each key ended at the heads that its successor's entry names; to be asked after all chains."""
+        found = []
+        for (entry, since), heads in zip(self.keys, self.heads, strict=True):
+            try:
+                if entry.retires is not None:
+                    rules.check_heads(entry, heads)
+            except RuleError as error:
+                found.append(Finding("rule", namespace, since, f"it breaks the rule {error.message}"))
+        return found
 
     def take(self, entry: Entry, sequence: int, revoked: bytes | None, digests: Mapping[bytes, str]) -> None:
         """Take in one entry of the store chain."""
@@ -57,6 +102,10 @@ class Authorities:
             self.grants[entry.grant] = Granted(entry, sequence, None)
         elif isinstance(entry, NamespaceEntry):
             self.made[entry.namespace] = Made(entry, sequence)
+        elif isinstance(entry, KeyEntry):
+            self.keys.append(Enrolled(entry, sequence))
+            self.heads.append({})
+            self._enrolled = signing.Keyring(pins=tuple(key.entry.public for key in self.keys))
         elif revoked is not None and revoked in digests:
             granted = self.grants[digests[revoked]]
             if granted.until is None:
@@ -78,6 +127,7 @@ class Replay:
         "_act",
         "_digests",
         "_grants",
+        "_key",
         "_present",
         "_sequences",
         "_stamps",
@@ -88,6 +138,7 @@ class Replay:
         "folded",
         "head",
         "idempotencies",
+        "lasts",
         "missing",
         "namespace",
         "store",
@@ -112,6 +163,9 @@ class Replay:
         self._stamps = bytearray()
         self._grants: dict[bytes, str] = {}
         self._act = Act.WRITE
+        # The commits that were the last of a key: their signatures are kept.
+        self.lasts: set[int] = set()
+        self._key = 0
 
     def find(self, code: str, sequence: int | None, message: str) -> None:
         """Add a finding."""
@@ -136,6 +190,8 @@ class Replay:
         # An erasure entry stands alone; its noun is all that is needed here.
         self._act = Act.FORGET if len(bodies) == 1 and b'"entry":"erasure"' in bodies[0] else Act.WRITE
         self._judge_stamp(header)
+        if self.head is not None or not self.store:
+            self._judge_signer(header)
         if tuple(map(entries.digest_of, bodies)) != header.entries:
             self.find("entries", expected, "the entries are not those that the header lists")
         self.folded.boundary = self.size
@@ -148,6 +204,9 @@ class Replay:
                 replayed.append(found)
                 drawn.append((found.entry, found.content))
         self._try(header, lambda: rules.check_commit(drawn, header.limits))
+        if self.head is None and self.store:
+            # The first key signs the very commit that enrols it.
+            self._judge_signer(header)
         if header.counts != self.counts:
             self.find("counts", expected, f"the header counts {header.counts}, replay {self.counts}")
             self.counts = header.counts
@@ -273,8 +332,33 @@ class Replay:
         if not (allowed and stands and unexpired and made.since <= point.sequence):
             self.find("grant", header.sequence, f"grant {grant.grant} did not allow this commit")
 
+    def _judge_signer(self, header: Header) -> None:
+        """A commit is signed by the key in force at its point of the store chain; of which some end there."""
+        if self.store:
+            before = max(header.sequence - 1, 0)
+        elif header.store is None:
+            return
+        else:
+            before = header.store.sequence
+            self._close_keys(before)
+        self._try(header, lambda: rules.check_signer(header.signer, self.authorities.key_at(before)))
+
+    def _close_keys(self, sequence: int) -> None:
+        """Note the head at which the keys ended that were retired up to a sequence of the store chain."""
+        keys = self.authorities.keys
+        while self._key < len(keys) and keys[self._key].since <= sequence:
+            if self.head is not None:
+                self.authorities.heads[self._key][self.namespace] = self.head.id
+                if keys[self._key].entry.retires is not None:
+                    self.lasts.add(self.head.sequence)
+            self._key += 1
+
     def finish(self) -> None:
         """What only the end of the chain tells: a content is missing if and only if it was erased."""
+        if self.store:
+            self.lasts = {key.since for key in self.authorities.keys if key.entry.retires is not None}
+        else:
+            self._close_keys(len(self.authorities.commits))
         for position, sequence in self.missing:
             if self.ended.get(position, (0, 0))[1] != Ending.ERASED:
                 self.find("missing", sequence, f"the content of entry {position} is gone, and no erasure explains it")
@@ -302,10 +386,18 @@ class Replay:
 
 
 def check_signature(replay: Replay, keyring: signing.Keyring, commit: bytes, header: Header, signature: bytes) -> None:
-    """A kept signature was made by a trusted key over this commit."""
-    if not keyring.verifies(header.signer, signing.COMMIT, commit, signature):
-        replay.find(
-            "signature",
-            header.sequence,
-            f"no trusted key signed commit {commit.hex()[:16]} (signer {header.signer})",
-        )
+    """A kept signature was made over this commit by its signer, a key that is trusted or was enrolled."""
+    if not replay.authorities.signed(keyring, header.signer, commit, signature):
+        _unsigned(replay, commit, header)
+
+
+def check_head(replay: Replay, keyring: signing.Keyring, commit: bytes, header: Header, signature: bytes) -> None:
+    """The signature over a head was made by the key in force, and that one is trusted or took over from one that is."""
+    if replay.authorities.in_force(keyring).signer_of(signing.COMMIT, commit, signature) is None:
+        _unsigned(replay, commit, header)
+
+
+def _unsigned(replay: Replay, commit: bytes, header: Header) -> None:
+    replay.find(
+        "signature", header.sequence, f"no trusted key signed commit {commit.hex()[:16]} (signer {header.signer})"
+    )

@@ -160,6 +160,33 @@ def import_key(door: Door, source: Path) -> None:
     door.say(str(settings.key_file))
 
 
+@keys.command
+@YES
+@verb
+def rotate(door: Door, *, yes: bool) -> None:
+    """Make a new key and hand the store over to it.
+
+    Whatever follows is signed by it; the old key is believed no more. Its file is kept as NAME.retired-1, for backups
+    from before. Programs that have the store open write again once they are restarted.
+    """
+    settings = door.settings()
+    door.confirm(f"Retire the key in {settings.key_file}?", yes=yes)
+    with door.memory() as memory:
+        old = memory.signer
+        kept = host.rotate(settings, memory)
+        new = memory.status()["signer"]
+    public = next(iter(host.keyring(settings).public.values())).hex()
+    answer = {"key": new, "public": public, "file": str(settings.key_file), "retired": old, "kept": str(kept or "")}
+
+    def text() -> str:
+        from ledgerstone.entrypoints import shown
+
+        return shown.columns([(name, str(value)) for name, value in answer.items()])
+
+    door.answer(answer, text)
+    door.say("keep a copy of the new key file, and give its public key to whoever pinned the old one")
+
+
 def _opening(door: Door, settings: host.Settings) -> dict[str, Any]:
     """By what a store that comes from elsewhere is judged, and for whom it is opened."""
     return {

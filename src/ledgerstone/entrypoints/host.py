@@ -12,13 +12,21 @@ import pwd
 import stat
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ledgerstone.core.values import LIBRARY_LIMITS, Act, Budget, Limits, Origin
-from ledgerstone.errors import NamespaceError, StoreError, UnavailableError, UsageError
+from ledgerstone.errors import (
+    AuthorityError,
+    CorruptionError,
+    NamespaceError,
+    StoreError,
+    UnavailableError,
+    UsageError,
+)
 
 if TYPE_CHECKING:
     from ledgerstone.anchors import Anchors
@@ -237,7 +245,7 @@ def open_memory(settings: Settings, caller: Caller, *, create: bool = False, che
         keys = keyring(settings, create=create and not there and not settings.read_only)
     except OSError as error:
         raise UnavailableError(f"{error.filename}: {error.strerror}") from error
-    return Memory.open(
+    memory = Memory.open(
         settings.store,
         keys=keys,
         caller=caller,
@@ -246,6 +254,26 @@ def open_memory(settings: Settings, caller: Caller, *, create: bool = False, che
         check=check,
         read_only=settings.read_only or keys.signer is None,
     )
+    if keys.following is not None and memory.signer == keys.following:
+        from ledgerstone.keys import settle
+
+        # A rotation that was cut short after its commit. Where the file cannot be put in its place, both are read.
+        with suppress(OSError, UnavailableError):
+            settle(settings.key_file)
+    return memory
+
+
+def rotate(settings: Settings, memory: Memory) -> Path | None:
+    """Make a new key, hand the store over to it, and put it in the place of the key file; where the old one is kept."""
+    from ledgerstone import keys
+
+    new = keys.prepare(settings.key_file)
+    try:
+        memory.rotate(new)
+    except (AuthorityError, CorruptionError):
+        keys.discard(settings.key_file)
+        raise
+    return keys.settle(settings.key_file)
 
 
 def keyring(settings: Settings, *, create: bool = False) -> Keyring:

@@ -1,0 +1,148 @@
+"""Keys from the command line: shown, moved, handed over; and stores that are opened as containers open them."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Desk
+
+WORDS = {"LEDGERSTONE_PASSPHRASE": "correct horse battery"}
+ROTATE = ("keys", "rotate", "--yes")
+
+
+def key_file(desk: Desk) -> Path:
+    """Where this machine keeps its key."""
+    return Path(desk.ask("keys")["file"])
+
+
+def test_a_key_is_shown_by_its_public_half_alone(bound: Desk) -> None:
+    """``keys`` names key, public half and file, ``keys show`` the public half and nothing beside; the seed nowhere."""
+    held = json.loads(key_file(bound).read_text())
+
+    listed, shown = bound.invoke("keys"), bound.invoke("keys", "show")
+
+    assert (held["id"] in listed.stdout, "signs" in listed.stdout) == (True, True)
+    assert shown.stdout == f"{held['public']}\n"
+    assert not any(held[half] in listed.output + shown.output for half in ("seed", "secret"))
+
+
+def test_a_key_is_rotated_at_a_terminal(bound: Desk) -> None:
+    """After a yes the next key signs, what was written is there, and everything verifies; a no changes nothing."""
+    bound.ask("remember", "the kettle is copper")
+    old = bound.ask("keys", "show")["public"]
+    refused = bound.sit("keys", "rotate", types="n\n")
+    assert (refused.code, bound.ask("keys", "show")["public"]) == (130, old)
+
+    done = bound.sit("keys", "rotate", types="y\n")
+
+    assert done.code == 0, done.out
+    new = bound.ask("keys", "show")["public"]
+    assert new != old
+    assert new.encode() in re.sub(rb"\s", b"", done.out)
+    assert b"retired-1" in done.out
+    assert bound.ask("remember", "the pot is tin")["sequence"]
+    assert bound.ask("verify")["findings"] == []
+    assert "the kettle is copper" in bound.invoke("recall", "kettle").stdout
+
+
+def test_a_program_does_not_rotate(bound: Desk) -> None:
+    """Handing a store over is for somebody at a terminal; no new key is left behind."""
+    code, error = bound.refuse(*ROTATE)
+
+    assert (code, error["code"]) == (3, "authority")
+    assert [each.name for each in key_file(bound).parent.iterdir() if "key" in each.name] == ["key.json"]
+    assert bound.sit(*ROTATE).code == 0
+
+
+@pytest.mark.parametrize("pin", ["old", "new"])
+def test_a_container_reads_by_a_pin_before_and_after_a_rotation(
+    bound: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pin: str
+) -> None:
+    """With the store and a public key alone, in another home: what is asked is answered, and writes are refused."""
+    store = Path(bound.ask("doctor")["files"][0]["path"])
+    bound.ask("remember", "the kettle is copper")
+    old = bound.ask("keys", "show")["public"]
+    assert bound.sit(*ROTATE).code == 0
+    bound.ask("remember", "the pot is tin")
+    new = bound.ask("keys", "show")["public"]
+    copy = Path(shutil.copytree(store.parent, tmp_path / "mounted")) / store.name
+
+    monkeypatch.setenv("LEDGERSTONE_HOME", str(tmp_path / "container"))
+    monkeypatch.setenv("LEDGERSTONE_STORE", str(copy))
+    monkeypatch.setenv("LEDGERSTONE_PUBLIC_KEY", old if pin == "old" else new)
+    monkeypatch.setenv("LEDGERSTONE_READ_ONLY", "yes")
+
+    assert {each["text"] for each in bound.ask("list")["items"]} >= {"the kettle is copper", "the pot is tin"}
+    assert bound.ask("verify")["findings"] == []
+    assert bound.refuse("remember", "the pan is iron")[0] != 0
+
+
+def test_a_key_file_is_named_by_the_environment(bound: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a container names its secret: it signs from there; a missing one is no reason to make another."""
+    secret = Path(shutil.move(key_file(bound), tmp_path / "secret"))
+    assert bound.refuse("remember", "the kettle is copper")[1]["hint"].startswith("put its key file back")
+
+    monkeypatch.setenv("LEDGERSTONE_KEY_FILE", str(secret))
+
+    assert bound.ask("remember", "the kettle is copper")["sequence"]
+    assert bound.ask("doctor")["store"]["signer"] == json.loads(secret.read_text())["id"]
+    monkeypatch.setenv("LEDGERSTONE_KEY_FILE", str(tmp_path / "missing"))
+    assert "no key file" in bound.refuse("remember", "the pot is tin")[1]["message"]
+    assert not (tmp_path / "missing").exists()
+
+
+def test_read_only_writes_nothing_though_there_is_a_key(bound: Desk) -> None:
+    """The flag answers what is asked, leaves the file as it is, and is the only thing in the way of a write."""
+    bound.ask("remember", "the kettle is copper")
+    store = Path(bound.ask("doctor")["files"][0]["path"])
+    before = store.read_bytes()
+
+    code, error = bound.refuse("--read-only", "remember", "the pot is tin")
+
+    assert "read-only" in error["message"]
+    assert bound.ask("--read-only", "list")["items"]
+    assert store.read_bytes() == before
+    assert code == 5
+    assert bound.ask("remember", "the pot is tin")["sequence"]
+
+
+def test_a_key_that_was_rotated_goes_where_the_old_one_was(bound: Desk, tmp_path: Path) -> None:
+    """Another machine's ``keys import`` puts the new key beside its old one, and its next opening of the store on."""
+    first = key_file(bound)
+    there = tmp_path / "there.json"
+    shutil.copy(first, there)
+    elsewhere = {"LEDGERSTONE_KEY_FILE": str(there), **WORDS}
+    assert bound.sit(*ROTATE).code == 0
+    stale = bound.run("remember", "the kettle is copper", env=elsewhere)
+    assert bound.run("keys", "export", str(tmp_path / "new.key"), env=WORDS).code == 0
+
+    moved = bound.run("keys", "import", str(tmp_path / "new.key"), env=elsewhere)
+    written = bound.run("remember", "the kettle is copper", env=elsewhere)
+
+    assert stale.code == 5
+    assert "retired" in stale.err
+    assert (moved.code, written.code) == (0, 0), written.err
+    assert json.loads(there.read_text())["id"] == json.loads(first.read_text())["id"]
+
+
+def test_a_backup_carries_the_key_that_is_in_force(bound: Desk, tmp_path: Path) -> None:
+    """After a rotation ``--with-key`` seals the new key; under another passphrase it opens nothing."""
+    assert bound.sit(*ROTATE).code == 0
+
+    done = bound.run("backup", str(tmp_path / "b.db"), "--with-key", env=WORDS)
+
+    assert done.code == 0, done.err
+    sealed = json.loads((tmp_path / "b.db.key").read_text())
+    assert sealed["public"] == bound.ask("keys", "show")["public"]
+    there = {"LEDGERSTONE_KEY_FILE": str(tmp_path / "there.json")}
+    wrong = bound.run(
+        "keys", "import", str(tmp_path / "b.db.key"), env=there | {"LEDGERSTONE_PASSPHRASE": "wrong horse battery"}
+    )
+    assert wrong.code == 2
+    assert not (tmp_path / "there.json").exists()
+    assert bound.run("keys", "import", str(tmp_path / "b.db.key"), env=there | WORDS).code == 0
