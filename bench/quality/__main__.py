@@ -23,7 +23,7 @@ from bench.quality import origin, scoring
 from bench.quality.measuring import Configuration, Opened, Row, Run, measure, output
 from bench.quality.public import FORMATS, pooled
 from bench.quality.sets import SetError, read, write
-from ledgerstone import Mode
+from ledgerstone import LedgerstoneError, Mode
 
 OWN: Final = Path(__file__).with_name("notes.jsonl")
 USUAL: Final = Configuration("balanced")
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str]) -> None:
     asked = _parser().parse_args(arguments)
     try:
         asked.act(asked)
-    except (SetError, OSError) as error:
+    except (SetError, OSError, LedgerstoneError) as error:
         sys.exit(f"quality: {error}")
 
 
@@ -49,9 +49,10 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--categories", action="store_true", help="a row for each category of questions too")
     command.add_argument("--modes", default=",".join(BASELINES), help=f"of {', '.join(Mode)} (default: %(default)s)")
     command.add_argument("--out", type=Path, help="a directory for one file of answers a set and configuration")
-    command.add_argument("--depth", type=int, default=USUAL.depth, help="length of a ranking")
-    command.add_argument("--candidates", type=int, default=USUAL.candidates, help="of a ranking, a lane")
-    command.add_argument("--bytes", type=int, default=USUAL.bytes, help="the small budget")
+    command.add_argument("--depth", type=_number, default=USUAL.depth, help="length of a ranking")
+    command.add_argument("--candidates", type=_number, default=USUAL.candidates, help="of a ranking, a lane")
+    command.add_argument("--bytes", type=_number, default=USUAL.bytes, help="the small budget")
+    command.add_argument("--every", type=_number, default=USUAL.every, metavar="N", help="ask each Nth question only")
     command.add_argument(
         "--opened",
         default=USUAL.opened,
@@ -69,10 +70,19 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("first", type=Path)
     command.add_argument("second", type=Path)
     command.add_argument("--seed", type=int, default=1)
+    command.add_argument("--gate", action="store_true", help="exit with 1 if the second is surely lower in anything")
     command.set_defaults(act=_compare)
     command = commands.add_parser("origin", help="two small benchmarks of what a context holds")
     command.set_defaults(act=_origin)
     return parser
+
+
+def _number(text: str) -> int:
+    """A number from 1 on."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"from 1 on, not {text}")
+    return number
 
 
 def _run(asked: argparse.Namespace) -> None:
@@ -81,14 +91,15 @@ def _run(asked: argparse.Namespace) -> None:
     if unknown:
         raise SetError(f"recall has no mode {unknown[0]!r}; there are {', '.join(Mode)}")
     configurations = [
-        Configuration(mode, asked.opened, depth=asked.depth, candidates=asked.candidates, bytes=asked.bytes)
-        for mode in names
+        Configuration(mode, asked.opened, asked.depth, asked.candidates, asked.bytes, asked.every) for mode in names
     ]
     opening = _opening(asked.opened)
     rows: list[tuple[str, ...]] = []
     hashes = []
     for path in asked.sets:
         collection = read(path)
+        if not any(store.questions for store in collection.stores):
+            raise SetError(f"{path.name}: nothing is asked in it")
         print(f"{collection.name} ...", file=sys.stderr, flush=True)
         with tempfile.TemporaryDirectory(prefix="ledgerstone-quality-") as folder:
             runs = measure(collection, configurations, Path(folder), opening)
@@ -142,14 +153,19 @@ def _compare(asked: argparse.Namespace) -> None:
     if first["data_sha256"] != second["data_sha256"] or rows.keys() != others.keys():
         raise SetError("these are runs over different data")
     table = [("measure", asked.first.stem, asked.second.stem, "difference", "95 % of resamples")]
+    lower = []
     for name in next(iter(rows.values())):
         pairs = [(row[name], others[key][name]) for key, row in rows.items()]
         low, high = scoring.interval([b - a for a, b in pairs], seed=asked.seed)
+        if high < 0:
+            lower.append(name)
         means = fmean(a for a, _ in pairs), fmean(b for _, b in pairs)
         spread = f"{low:+.3f} to {high:+.3f}{'' if low <= 0 <= high else ' *'}"
         table.append((name, f"{means[0]:.3f}", f"{means[1]:.3f}", f"{means[1] - means[0]:+.3f}", spread))
     print(_table(table))
     print(f"\n{len(rows)} questions; * marks an interval without zero in it.")
+    if asked.gate and lower:
+        sys.exit(f"quality: {asked.second.stem} is lower: {', '.join(lower)}")
 
 
 def _origin(_: argparse.Namespace) -> None:

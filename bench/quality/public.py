@@ -115,29 +115,57 @@ def _cited(cells: Iterable[Any]) -> list[str]:
 def longmemeval(paths: Sequence[Path]) -> tuple[Store, ...]:
     """LongMemEval (Wu et al., 2025): every question with a haystack of its own, of which each turn is a document.
 
-    Its session ids say which sessions hold the answer, so sessions are numbered instead. Questions without an answer
-    (``_abs``) and those none of whose turns is marked are left out.
+    The turns that are marked answer. Questions without an answer (``_abs``) or without a marked turn are left out.
     """
+    return _longmemeval(paths, _said_turns)
+
+
+def longmemeval_sessions(paths: Sequence[Path]) -> tuple[Store, ...]:
+    """The same haystacks, of which each session is a document; the sessions that are said to hold the answer do."""
+    return _longmemeval(paths, _said_sessions)
+
+
+Judged = tuple[Document, bool]
+
+
+def _longmemeval(
+    paths: Sequence[Path], documents: Callable[[str, dict[str, Any]], Iterator[Judged]]
+) -> tuple[Store, ...]:
     held: list[Document] = []
     asked: list[Question] = []
     for number, question in enumerate(_json(_only(paths))):
-        gold = set()
-        there: list[Document] = []
-        sessions = zip(question["haystack_dates"], question["haystack_sessions"], strict=True)
-        for session, (time, turns) in enumerate(sessions):
-            for order, turn in enumerate(turns):
-                if not turn["content"].strip():
-                    continue
-                name = f"{session}/{order}"
-                text = f"{turn['role']}: {turn['content']}".replace("\0", "")
-                there.append(Document(name, text, str(number), source=str(session), time=time))
-                if turn.get("has_answer"):
-                    gold.add(name)
+        there = list(documents(str(number), question))
+        gold = frozenset(document.id for document, answers in there if answers)
         if gold and not question["question_id"].endswith("_abs"):
-            held += there
-            kind = question["question_type"]
-            asked.append(Question(str(number), question["question"], frozenset(gold), str(number), kind))
+            held += [document for document, _ in there]
+            asked.append(Question(str(number), question["question"], gold, str(number), question["question_type"]))
     return grouped(held, asked)
+
+
+def _said_turns(store: str, question: dict[str, Any]) -> Iterator[Judged]:
+    for session, _, time, turns in _haystack(question):
+        for order, turn in enumerate(turns):
+            document = Document(f"{session}/{order}", turn["text"], store, source=session, time=time)
+            yield document, bool(turn.get("has_answer"))
+
+
+def _said_sessions(store: str, question: dict[str, Any]) -> Iterator[Judged]:
+    for session, answers, time, turns in _haystack(question):
+        if turns:
+            text = "\n".join(turn["text"] for turn in turns)
+            yield Document(session, text, store, source=session, time=time), answers
+
+
+def _haystack(question: dict[str, Any]) -> Iterator[tuple[str, bool, str, list[dict[str, Any]]]]:
+    """Every session: its number, as its own id marks an answer; whether it answers; its time, its turns with text."""
+    parts = (question[f"haystack_{part}"] for part in ("session_ids", "dates", "sessions"))
+    for number, (name, time, turns) in enumerate(zip(*parts, strict=True)):
+        said = [
+            {**turn, "text": f"{turn['role']}: {turn['content']}".replace("\0", "")}
+            for turn in turns
+            if turn["content"].strip()
+        ]
+        yield str(number), name in question["answer_session_ids"], time, said
 
 
 def madial(paths: Sequence[Path]) -> tuple[Store, ...]:
@@ -226,6 +254,7 @@ FORMATS: Final[dict[str, Callable[[Sequence[Path]], tuple[Store, ...]]]] = {
     "locomo": locomo,
     "locomo-notes": locomo_notes,
     "longmemeval": longmemeval,
+    "longmemeval-sessions": longmemeval_sessions,
     "madial": madial,
     "xquad": xquad,
     "chunkeval": chunkeval,

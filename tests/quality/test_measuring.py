@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 from bench.quality import __main__ as command
-from bench.quality.measuring import Configuration, drafts, measure, output
+from bench.quality.measuring import Configuration, drafts, fill, measure, opened, output
 from bench.quality.sets import Collection, Document, Question, Store, write
 
 if TYPE_CHECKING:
@@ -40,6 +41,17 @@ def test_no_label_reaches_the_store() -> None:
     assert "answer" not in repr(made)
     assert [(draft.text, draft.title) for draft in made] == [("yes", "noon"), ("no", None), ("perhaps", None)]
     assert [(draft.source, draft.place) for draft in made] == [("source 1", "1"), ("source 2", "1"), ("source 1", "9")]
+
+
+def test_no_label_is_in_the_file(tmp_path: Path) -> None:
+    """Of a store that was filled, no byte says which document answers; what was remembered is there."""
+    path = tmp_path / "memory.ledger"
+    with opened(path) as memory:
+        fill(memory, [Document("labelled_1", "a walrus", "labelled", "labelled_session"), Document("2", "a carpenter")])
+
+    held = b"".join(file.read_bytes() for file in tmp_path.iterdir())
+    assert b"walrus" in held
+    assert b"labelled" not in held
 
 
 def test_a_corrected_document_is_answered_by_its_correction(tmp_path: Path) -> None:
@@ -83,12 +95,31 @@ def test_a_run_prints_a_table_and_writes_every_answer(tmp_path: Path, capsys: py
     assert [row["id"] for row in rows] == ["q1", "q2"]
 
 
+def test_a_gate_closes_where_a_run_is_surely_lower(tmp_path: Path) -> None:
+    """What words find the newest do not show first: one way the gate is open, the other way closed."""
+    write(tmp_path / "colors.jsonl", [replace(COLORS, questions=COLORS.questions[1:])])
+    command.main(["run", str(tmp_path / "colors.jsonl"), "--modes", "recent,lexical", "--out", str(tmp_path)])
+    recent, lexical = (str(tmp_path / f"colors.{mode}.jsonl") for mode in ("recent", "lexical"))
+
+    command.main(["compare", "--gate", recent, lexical])
+    with pytest.raises(SystemExit, match=r"colors.recent is lower: r@1, mrr"):
+        command.main(["compare", "--gate", lexical, recent])
+
+
+def test_each_nth_question_is_asked(tmp_path: Path) -> None:
+    """A quick look at half of two questions asks the first."""
+    [run] = measure(Collection("colors", (COLORS,), ""), [Configuration("lexical", every=2)], tmp_path)
+
+    assert [row.id for row in run.rows] == ["q1"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         pytest.param(["run", "absent.jsonl", "--modes", "wise"], "no mode 'wise'", id="mode"),
         pytest.param(["run", "absent.jsonl"], "absent.jsonl", id="file"),
         pytest.param(["run", "absent.jsonl", "--opened", "nowhere:opened"], "a module and a function", id="opened"),
+        pytest.param(["run", "--bytes", "9"], "budget bytes: 512", id="budget"),
         pytest.param(["convert", "xquad", "a", "b", "--out", "c"], "one file, not 2", id="files"),
     ],
 )

@@ -84,7 +84,10 @@ def test_an_observed_turn_is_answered_for_by_its_first_observation(tmp_path: Pat
 
 
 def test_a_haystack_loses_the_names_of_its_sessions(tmp_path: Path) -> None:
-    """LongMemEval's session ids mark the answer: none is in what is read; abstentions are left out."""
+    """LongMemEval's session ids mark the answer: none is in what is read; abstentions are left out.
+
+    By sessions, the one that is said to answer does, whole.
+    """
     question = {
         "question_id": "q",
         "question_type": "single",
@@ -93,17 +96,24 @@ def test_a_haystack_loses_the_names_of_its_sessions(tmp_path: Path) -> None:
         "haystack_session_ids": ["plain_1", "answer_1"],
         "haystack_sessions": [
             [{"role": "user", "content": "Hello."}],
-            [{"role": "user", "content": "Green tea.", "has_answer": True}, {"role": "assistant", "content": " "}],
+            [
+                {"role": "user", "content": "Green tea.", "has_answer": True},
+                {"role": "assistant", "content": " "},
+                {"role": "assistant", "content": "Which?"},
+            ],
         ],
         "answer_session_ids": ["answer_1"],
     }
     abstention = {**question, "question_id": "q_abs"}
 
-    [store] = public.longmemeval([published(tmp_path / "haystacks.json.gz", [question, abstention])])
+    path = published(tmp_path / "haystacks.json.gz", [question, abstention])
+    [turns], [sessions] = public.longmemeval([path]), public.longmemeval_sessions([path])
 
-    assert answers(store) == {"Which tea?": ["user: Green tea."]}
-    assert texts(store) == ["user: Hello.", "user: Green tea."]
-    assert "answer" not in repr(store)
+    assert texts(turns) == ["user: Hello.", "user: Green tea.", "assistant: Which?"]
+    assert texts(sessions) == ["user: Hello.", "user: Green tea.\nassistant: Which?"]
+    assert answers(turns) == {"Which tea?": ["user: Green tea."]}
+    assert answers(sessions) == {"Which tea?": ["user: Green tea.\nassistant: Which?"]}
+    assert "answer" not in repr(turns) + repr(sessions)
 
 
 def test_a_dialogue_asks_with_its_last_turns(tmp_path: Path) -> None:
