@@ -48,6 +48,7 @@ RECORDING_SECONDS: Final = 0.005
 _HOST_HINT: Final = "not through this door, whoever asks: the user does it at a terminal"
 # What an answer says when nothing outside the store vouches for it.
 _UNANCHORED: Final = "anchor: none, so an older copy of this store would pass; {}"
+_FIXED: Final = "read-only: nothing can be written where this store is"
 RETIRED_HINT: Final = (
     "start this program again if the key was rotated meanwhile; else name the new key file by LEDGERSTONE_KEY_FILE"
 )
@@ -117,14 +118,15 @@ class Ledger:
 
     def notices(self) -> tuple[str, ...]:
         """What every answer of this store has to say of it."""
+        fixed = (_FIXED,) if self.store.fixed else ()
         if self.anchored:
-            return ()
+            return fixed
         advice = (
             "to accept it: ledgerstone verify --accept"
             if self.anchors is not None
             else "open it with a state directory"
         )
-        return (_UNANCHORED.format(advice),)
+        return (_UNANCHORED.format(advice), *fixed)
 
     @contextmanager
     def reads(self, caller: Caller) -> Iterator[tuple[Reading, Identity]]:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
 
-from ledgerstone import administration, auditing, forgetting, listing, moving, proving, recalling, verifying
+from ledgerstone import administration, auditing, forgetting, listing, moving, proving, recalling, verifying, volumes
 from ledgerstone.anchors import Anchors
 from ledgerstone.core import canonical, entries, rules
 from ledgerstone.core.authority import Caller, Place
@@ -92,6 +92,7 @@ class Memory:
         create: bool = False,
         check: bool = True,
         read_only: bool = False,
+        anywhere: bool = False,
         clock: Callable[[], int] = _now,
         entropy: Callable[[int], bytes] = os.urandom,
     ) -> Memory:
@@ -102,7 +103,11 @@ class Memory:
         program is refused. None says that nothing is to be remembered: then edits of derived rows are found by
         ``verify``, and not always by a read. ``check=False`` looks at nothing yet, for ``verify`` and
         ``rebuild`` of a store that is refused. With ``read_only`` nothing is written, whatever the keys; public ones
-        suffice, and the file may stand on a medium that cannot be written.
+        suffice, and the file may stand on a medium that cannot be written; there it is opened so in any case, and every
+        answer says so.
+
+        A place where SQLite loses files (a network file system, a folder that another program synchronises) is refused
+        with StoreError, unless the store is only read there, or ``anywhere`` says that it may stand there.
 
         ``clock`` gives microseconds UTC, ``entropy`` that many random bytes. Raises UnavailableError when there is
         no store, FormatError for a foreign or newer file, CorruptionError when what it holds fails its proof.
@@ -115,7 +120,11 @@ class Memory:
         anchors = None if state is None else Anchors(Path(state), str(where))
         if anchors is not None:
             anchors.check_path(where)
+        if not (anywhere or read_only):
+            volumes.check(where)
         store = open_store(where, create=create, read_only=read_only)
+        if store.fixed:
+            keys = Keyring(pins=tuple(keys.public.values()))
         memory = cls(Ledger(store, keys, clock, entropy, anchors), caller)
         try:
             if create:
@@ -604,6 +613,7 @@ class Memory:
         state: str | Path | None = None,
         accept: bool = False,
         discard: bool = False,
+        anywhere: bool = False,
         clock: Callable[[], int] = _now,
         entropy: Callable[[int], bytes] = os.urandom,
     ) -> Moved:
@@ -614,8 +624,9 @@ class Memory:
         on this machine is erased again before anybody sees it. The file that stood there is kept beside it, unless
         ``discard``.
         """
+        where = _place(path, anywhere=anywhere)
         opening = moving.Opening(keys, caller, None if state is None else Path(state), clock, entropy)
-        return moving.restore(Path(backup), Path(path).resolve(), opening, accept=accept, discard=discard)
+        return moving.restore(Path(backup), where, opening, accept=accept, discard=discard)
 
     def export(self, namespace: str | None = None) -> Iterator[bytes]:
         """All canonical bytes of the store as lines of JSON, once it was verified; of one namespace, what it rests on.
@@ -635,6 +646,7 @@ class Memory:
         caller: Caller,
         state: str | Path | None = None,
         accept: bool = False,
+        anywhere: bool = False,
         clock: Callable[[], int] = _now,
         entropy: Callable[[int], bytes] = os.urandom,
     ) -> Moved:
@@ -644,8 +656,9 @@ class Memory:
         nothing. A store that went on otherwise is a ConflictError. What was erased on this machine does not come
         back. Adding takes admin; for ``accept`` see ``restore``.
         """
+        where = _place(path, anywhere=anywhere)
         opening = moving.Opening(keys, caller, None if state is None else Path(state), clock, entropy)
-        return moving.import_lines(lines, Path(path).resolve(), opening, accept=accept)
+        return moving.import_lines(lines, where, opening, accept=accept)
 
     def records(self, namespace: str | None = None) -> Iterator[Record]:
         """Every current record, of the whole store or of one namespace, oldest first, each proven. As ``export``."""
@@ -713,6 +726,14 @@ class Memory:
     def status(self) -> dict[str, Any]:
         """What a doctor wants to know of the opened store: its owner, head, key and number of namespaces."""
         return administration.status(self._ledger, self.caller)
+
+
+def _place(path: str | Path, *, anywhere: bool) -> Path:
+    """Where a store is to be put; a place that would lose it is refused."""
+    where = Path(path).resolve()
+    if not anywhere:
+        volumes.check(where)
+    return where
 
 
 def _warned(block: Block, answers: tuple[Remembered, ...], notices: tuple[str, ...]) -> tuple[Remembered, ...]:

@@ -111,3 +111,16 @@ def test_a_write_says_that_it_could_not_be_remembered(desk: Desk) -> None:
 
     assert kept["notices"][0].startswith("committed, but not remembered outside the store: ")
     assert desk.ask("get", kept["address"])["text"] == "kept all the same"
+
+
+def test_nothing_is_made_where_a_store_would_be_lost(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither store nor key nor folder; with the override by its name, both."""
+    home = desk.home / "Dropbox"
+    monkeypatch.setenv("LEDGERSTONE_HOME", str(home))
+
+    code, error = desk.refuse("init")
+
+    assert (code, "LEDGERSTONE_STORE_ON=anywhere" in error["hint"]) == (5, True)
+    assert not home.exists()
+    monkeypatch.setenv("LEDGERSTONE_STORE_ON", "anywhere")
+    assert desk.ask("init")["made"]

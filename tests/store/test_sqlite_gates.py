@@ -13,7 +13,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from ledgerstone import CorruptionError, FormatError, Memory, UnavailableError, load_keys
+from ledgerstone import CorruptionError, FormatError, Memory, StoreError, UnavailableError, load_keys
 from ledgerstone.store import open_store, schema, sqlite
 from ledgerstone.store.sqlite import SqliteStore
 from tests.fixtures.make import SCHEMAS, expected
@@ -290,6 +290,211 @@ memory.close()
 
     assert (done.stdout, done.stderr) == ("0 True 3\n", "")
     assert report(home.path).ok
+
+
+def test_a_child_that_ends_by_itself_harms_nothing(home: Home) -> None:
+    """A forked child that runs to its end, and so lets go of everything, takes neither log nor locks with it."""
+    program = """
+import os, sys
+from pathlib import Path
+from tests.stores import open_memory
+
+path = Path(sys.argv[1])
+memory = open_memory(path, create=False)
+memory.remember("before the fork")
+if os.fork() == 0:
+    sys.exit(0)
+os.wait()
+memory.remember("after the fork")
+with open_memory(path, create=False) as other:
+    other.remember("by another opening")
+memory.remember("after that")
+print(memory.verify().ok, len(memory.list_records("recent", limit=4).items), os.path.exists(f"{path}-wal"))
+memory.close()
+"""
+
+    assert run(program, home.path) == "True 4 True"
+    assert report(home.path).ok
+
+
+# Where each descriptor of this process leads that is opened while SQLite has a store open.
+WATCH = """
+import os, sys
+import apsw
+
+opened = []
+
+def watch(event, arguments):
+    if event == "open" and isinstance(arguments[0], (str, bytes, os.PathLike)):
+        path = os.path.realpath(os.fsdecode(arguments[0]))
+        held = {os.path.realpath(connection.filename) for connection in apsw.connections() if connection.filename}
+        opened.extend(path for each in held if path in {each, f"{each}-wal", f"{each}-shm", f"{each}-journal"})
+
+sys.addaudithook(watch)
+"""
+
+
+def test_no_descriptor_of_ours_ever_lies_on_an_open_database(home: Home) -> None:
+    """Closing one would drop SQLite's locks (howtocorrupt.html, 2.2): a whole life opens none; one would be noticed."""
+    life = """
+from pathlib import Path
+from click.testing import CliRunner
+from ledgerstone import Memory, Scope
+from ledgerstone.entrypoints.cli import main
+from tests.stores import KEYS, OWNER, open_memory
+
+path = Path(sys.argv[1])
+state = path.parent / "state"
+memory = open_memory(path, state=state, create=False)
+kept = memory.remember("the passphrase is walrus seven", scope=Scope.USER).record
+memory.recall("walrus"), memory.get(kept.address), memory.list_records("all"), memory.audit(), memory.status()
+memory.forget(kept.address, dry_run=False)
+memory.verify(), memory.verify(accept=True), memory.rebuild(), memory.checkpoint()
+memory.backup(path.with_name("backup"))
+lines = list(memory.export())
+memory.close()
+keys = {"keys": KEYS, "caller": OWNER, "state": state}
+Memory.restore(path.with_name("backup"), path.with_name("restored.db"), **keys)
+Memory.restore(path.with_name("backup"), path, **keys, accept=True)
+Memory.import_lines(lines, path.with_name("imported.db"), **keys)
+Memory.import_lines(lines, path.with_name("imported.db"), **keys)
+os.environ |= {"LEDGERSTONE_HOME": str(path.parent / "home"), "HOME": str(path.parent)}
+for command in ("init", "remember x --scope user", "doctor", "verify", f"backup {path.parent}/again"):
+    done = CliRunner().invoke(main, command.split())
+    assert done.exit_code == 0 or command == "doctor", (command, done.output)
+print(opened)
+with open_memory(path, state=state, create=False):
+    open(path, "rb").close()
+print([os.path.basename(each) for each in opened])
+"""
+
+    assert run(WATCH + life, home.path) == "[]\n['store.db']"
+
+
+def run(program: str, path: Path) -> str:
+    """What a program says that is run with a path, and must end well."""
+    root = Path(__file__).parent.parent.parent
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=False, cwd=root
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.strip()
+
+
+def test_only_one_sqlite_is_in_the_process(home: Home) -> None:
+    """A second copy of the library would know nothing of the first one's locks: nothing of ours loads Python's own."""
+    program = """
+import pkgutil, sys
+from importlib import import_module
+from pathlib import Path
+import ledgerstone
+from tests.stores import open_memory
+
+for found in pkgutil.walk_packages(ledgerstone.__path__, "ledgerstone."):
+    import_module(found.name)
+with open_memory(Path(sys.argv[1]), create=False) as memory:
+    memory.verify()
+print(sorted({"apsw", "sqlite3", "_sqlite3"} & set(sys.modules)))
+"""
+
+    assert run(program, home.path) == "['apsw']"
+
+
+@pytest.fixture
+def sealed(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The store where nothing can be written: a read-only mount, or, where none can be made, by its modes."""
+    folder = tmp_path / "sealed"
+    folder.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "tmpfs", folder], check=False, capture_output=True).returncode == 0:
+        path = Path(shutil.copy(home.path, folder))
+        subprocess.run(["mount", "-o", "remount,ro", folder], check=True)
+        yield path
+        subprocess.run(["umount", folder], check=True)
+        return
+    path = Path(shutil.copy(home.path, folder))
+    path.chmod(0o400)
+    folder.chmod(0o500)
+    if os.geteuid() == 0:
+        writable = os.access
+        monkeypatch.setattr(os, "access", lambda at, mode: folder not in (at, at.parent) and writable(at, mode))
+    yield path
+    folder.chmod(0o700)
+
+
+def test_a_medium_that_cannot_be_written_is_read_and_said(home: Home, sealed: Path) -> None:
+    """Every answer says that it is only read, a write says what to do, and no file is made; elsewhere none does."""
+    with open_memory(sealed, create=False) as memory:
+        found = memory.get(home.memories["color"])
+        with pytest.raises(StoreError, match="open read-only") as refusal:
+            memory.remember("in stone")
+        assert memory.verify().ok
+    with open_memory(home.path, create=False) as memory:
+        beside = memory.get(home.memories["color"])
+
+    assert found == beside
+    assert set(found.notices) - set(beside.notices) == {"read-only: nothing can be written where this store is"}
+    assert str(sealed) in refusal.value.hint
+    assert [path.name for path in sealed.parent.iterdir()] == [sealed.name]
+
+
+def test_a_store_is_not_made_beside_the_log_of_one_that_is_gone(tmp_path: Path) -> None:
+    """SQLite would throw away what the log alone holds; with the file back beside it, everything is there."""
+    path = tmp_path / "store.db"
+    memory = open_memory(path)
+    kept = memory.remember("in the log alone").record
+    moved = Path(shutil.copy(path, tmp_path / "moved"))
+    log = Path(shutil.copy(f"{path}-wal", tmp_path / "moved log"))
+    memory.close()
+    path.unlink()
+    log.rename(tmp_path / "store.db-wal")
+
+    with pytest.raises(UnavailableError, match="the log of a store that is gone"):
+        open_memory(path)
+
+    assert not path.exists()
+    moved.rename(path)
+    with open_memory(path, create=False) as memory:
+        assert memory.get(kept.address) == kept
+
+
+def test_a_copy_without_its_log_is_named_for_what_it_is(tmp_path: Path) -> None:
+    """A file copied while its store was in use holds none, and is not made into one; a backup of it holds all."""
+    memory = open_memory(tmp_path / "store.db")
+    kept = memory.remember("still in the log").record
+    copy = Path(shutil.copy(tmp_path / "store.db", tmp_path / "copy.db"))
+    before = copy.read_bytes()
+
+    with pytest.raises(FormatError, match="holds no store") as refusal:
+        open_memory(copy, create=False)
+    backup = memory.backup(tmp_path / "backup.db").path
+    memory.close()
+
+    assert "ledgerstone backup" in refusal.value.hint
+    assert copy.read_bytes() == before
+    with open_memory(backup, create=False) as memory:
+        assert memory.get(kept.address) == kept
+
+
+def test_a_log_that_grew_under_a_long_read_shrinks_after_it(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While somebody reads, the log only grows; once they are done, it begins anew and is cut to its limit."""
+    monkeypatch.setattr(sqlite, "LOG_BYTES", 1 << 20)
+    log = home.path.with_name("store.db-wal")
+    reader = plain_client(home.path)
+
+    with open_memory(home.path, create=False) as memory:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM entry").fetchall()
+        # 1,000 pages are when SQLite folds the log in by itself.
+        while log.stat().st_size < 1100 * 4096:
+            memory.remember_many([f"note {number} " + "of a certain length " * 300 for number in range(64)])
+        grown = log.stat().st_size
+        reader.execute("ROLLBACK")
+        for number in range(2):
+            memory.remember(f"after the reader, {number}")
+
+        assert log.stat().st_size <= 1 << 20 < grown
+        assert memory.verify().ok
+    reader.close()
 
 
 def test_every_file_of_a_store_is_private(tmp_path: Path) -> None:

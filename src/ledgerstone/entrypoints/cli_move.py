@@ -193,6 +193,7 @@ def _opening(door: Door, settings: host.Settings) -> dict[str, Any]:
         "keys": host.moving_keys(settings),
         "caller": host.caller(settings, door="cli", terminal=door.terminal),
         "state": settings.state,
+        "anywhere": settings.anywhere,
     }
 
 

@@ -51,7 +51,7 @@ PLUGIN_CACHES: Final = ("/.claude/plugins/", "/.codex/plugins/", "/.cursor/plugi
 
 PROJECT_SETTINGS: Final = frozenset({"recall.bytes", "recall.items"})
 USER_SETTINGS: Final = PROJECT_SETTINGS | {
-    *("key_file", "new_places", "origin", "principal", "public_key", "read_only", "store")
+    *("key_file", "new_places", "origin", "principal", "public_key", "read_only", "store", "store_on")
 }
 SETTINGS: Final = USER_SETTINGS | {"project", "session"}
 
@@ -67,6 +67,7 @@ class Settings:
 
     ``project`` is a namespace's id that was named outright, ``no_place`` says why there is no ``place``, ``codex`` is
     where Codex keeps its configuration. ``public_key`` is a pinned key, or the path of a file that has one.
+    ``anywhere`` lets the store stand where files are known to be lost.
     """
 
     store: Path
@@ -85,6 +86,7 @@ class Settings:
     home: Path
     codex: Path
     new_places: bool
+    anywhere: bool
     budget: Budget
     won: Mapping[str, str]
 
@@ -123,6 +125,7 @@ def settle(
                 "origin": "model",
                 "new_places": "confirm",
                 "read_only": "no",
+                "store_on": "local",
                 "recall.bytes": str(Budget().bytes),
                 "recall.items": str(Budget().items),
             },
@@ -153,6 +156,7 @@ def settle(
         home=home,
         codex=Path(environ.get("CODEX_HOME") or home / ".codex"),
         new_places=_one_of("new_places", values["new_places"], "allow", "confirm") == "allow",
+        anywhere=_one_of("store_on", values["store_on"], "anywhere", "local") == "anywhere",
         budget=replace(
             Budget(),
             bytes=_number("recall.bytes", values["recall.bytes"]),
@@ -226,9 +230,14 @@ def open_memory(settings: Settings, caller: Caller, *, create: bool = False, che
     Without ``check`` a store that is refused can be verified and rebuilt. Without its key file, but with a pinned
     public key, it is read-only.
     """
+    from ledgerstone import volumes
+
     there = _exists(settings.store)
     if not there:
         anchors(settings).check_path(settings.store)
+    if create and not settings.anywhere and not settings.read_only:
+        # Before a key or a folder is made for it.
+        volumes.check(settings.store)
     if not there and not create:
         raise UnavailableError(f"no store at {settings.store}", hint="run: ledgerstone init")
     if there and settings.public_key is None and not _exists(settings.key_file):
@@ -253,6 +262,7 @@ def open_memory(settings: Settings, caller: Caller, *, create: bool = False, che
         state=settings.state,
         check=check,
         read_only=settings.read_only or keys.signer is None,
+        anywhere=settings.anywhere,
     )
     if keys.following is not None and memory.signer == keys.following:
         from ledgerstone.keys import settle

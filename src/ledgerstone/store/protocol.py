@@ -189,11 +189,14 @@ class Store(Protocol):
     """One database. ``write`` commits at the end of its block, durably, or rolls everything back.
 
     ``mark`` is how its files look, or None for a store without files; ``found`` is how they looked before opening.
+    ``fixed`` says that it stands where nothing can be written, and was opened so, whatever was asked for.
     ``copy`` writes all of it, as of one moment, into an empty file.
     """
 
     @property
     def found(self) -> bytes | None: ...
+    @property
+    def fixed(self) -> bool: ...
     def mark(self) -> bytes | None: ...
 
     def read(self) -> AbstractContextManager[Reader]: ...

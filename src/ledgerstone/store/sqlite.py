@@ -22,6 +22,8 @@ from ledgerstone.store.rows import SqliteReader, SqliteWriter, believed, transla
 BUSY_TIMEOUT_MS: Final = 10_000
 # How long somebody who is just leaving may take to give the file back.
 ALONE_TIMEOUT_MS: Final = 2_000
+# What of the log stays on disk when it begins anew: four times what it holds before it is folded in.
+LOG_BYTES: Final = 16 * 1024 * 1024
 # Before 3.51.3 a race at the reset of the WAL could lose commits (sqlite.org/wal.html#walresetbug).
 LEAST_SQLITE: Final = (3, 51, 3)
 # What a cleaning that was kept from its work advises.
@@ -45,12 +47,28 @@ def mark(path: Path) -> bytes:
     return sha256(repr(seen).encode("ascii")).digest()
 
 
+def _fixed(path: Path) -> bool:
+    """Whether nothing can be written to a file, or no log be made beside it."""
+    return bool(os.statvfs(path).f_flag & os.ST_RDONLY) or not (
+        os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
+    )
+
+
+def _has_log(path: Path) -> bool:
+    """Whether a log lies beside a file, or where it was, with something in it."""
+    wal = Path(f"{path}-wal")
+    return wal.exists() and wal.stat().st_size > 0
+
+
 def _read_only(path: Path) -> apsw.Connection:
     """A connection that changes nothing; where nobody can, it does not even look for others."""
     uri = f"file:{quote(str(path))}?mode=ro"
-    wal = Path(f"{path}-wal")
-    fixed = os.statvfs(path).f_flag & os.ST_RDONLY or not os.access(path.parent, os.W_OK)
-    if fixed and not (wal.exists() and wal.stat().st_size):
+    if _fixed(path):
+        if _has_log(path):
+            raise UnavailableError(
+                f"{path}-wal holds commits that cannot be taken in where nothing can be written",
+                hint="copy the store with its log to a disk of its own, and open it there",
+            )
         uri += "&immutable=1"
     return apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
 
@@ -104,28 +122,42 @@ class SqliteStore:
     def __init__(self, path: Path, *, create: bool = False, read_only: bool = False) -> None:
         """Open a store; with ``create`` make it first, in a directory of its own mode 0700.
 
-        With ``read_only`` nothing of it is ever written, and it may stand on a medium that cannot be.
-        Raises UnavailableError when there is no such file, FormatError for a foreign file and a newer format,
+        With ``read_only`` nothing of it is ever written; where nothing can be, it is opened so in any case. Raises
+        UnavailableError when there is no such file, FormatError for a foreign or empty file and a newer format,
         CorruptionError when the schema is not the expected one.
         """
         if _sqlite_version() < LEAST_SQLITE:
             raise FormatError(f"SQLite {apsw.sqlite_lib_version()} is older than 3.51.3")
         self.path: Final = Path(os.path.realpath(path))
-        self.read_only: Final = read_only
+        self._create: Final = create
         self._lock = threading.RLock()
         self._pid = os.getpid()
         if create and not self.path.exists():
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            # Made before SQLite opens it, so that the file and its WAL are private from the first byte.
-            with suppress(FileExistsError):
-                os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+            self._make()
         self._identity = self._stat()
+        self.fixed: Final = not create and _fixed(self.path)
+        self.read_only: Final = read_only or self.fixed
         self._wal = Path(f"{self.path}-wal")
         self.found: bytes | None = self.mark()
         self._turn = 0
         self._connection = self._connect()
         # True when a connection was given up and no other could be had.
         self._lost = False
+
+    def _make(self) -> None:
+        """An empty file, private from the first byte, before SQLite opens it; never beside another one's log."""
+        if _has_log(self.path):
+            # SQLite would throw it away.
+            raise UnavailableError(
+                f"{self.path}-wal is the log of a store that is gone, and may hold its newest commits",
+                hint="put the store's file back beside it, or move the log away",
+            )
+        try:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with suppress(FileExistsError):
+                os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        except OSError as error:
+            raise UnavailableError(f"{error.filename}: {error.strerror}") from error
 
     def _stat(self) -> tuple[int, int]:
         """Device and inode, by the name alone: a descriptor on the file would drop SQLite's locks when closed."""
@@ -177,6 +209,12 @@ class SqliteStore:
         version = execute("PRAGMA user_version").get
         if not empty and application != schema.APPLICATION_ID:
             raise FormatError(f"{self.path} is another program's database")
+        if empty and not self._create:
+            raise FormatError(
+                f"{self.path} holds no store",
+                hint="was it copied while a store was in use? What was said stands in the log beside that one: make "
+                "the copy by ledgerstone backup",
+            )
         if version > schema.current():
             raise FormatError(
                 f"{self.path} has schema {version}; this program knows {schema.current()} and older",
@@ -192,6 +230,8 @@ class SqliteStore:
         # One by one: a statement that answers with a row holds up what follows it in the same script.
         for pragma in ("synchronous = FULL", "secure_delete = ON", "temp_store = MEMORY", "cache_size = -16384"):
             execute(f"PRAGMA {pragma}")
+        # A log that grew while somebody read for long does not stay so long for ever.
+        execute(f"PRAGMA journal_size_limit = {LOG_BYTES}")
         if version < schema.current():
             if not empty:
                 self._backup(connection, version)
@@ -239,7 +279,9 @@ class SqliteStore:
         if self.read_only:
             raise StoreError(
                 "this store is open read-only",
-                hint="to write, leave out --read-only (LEDGERSTONE_READ_ONLY) and name the key file",
+                hint=f"nothing can be written at {self.path}: see to its modes, or put it where it can be"
+                if self.fixed
+                else "to write, leave out --read-only (LEDGERSTONE_READ_ONLY) and name the key file",
             )
         with self._lock, translated():
             self._usable()
