@@ -349,7 +349,7 @@ GRANTED = [
 @pytest.mark.parametrize(("fields", "allows"), GRANTED)
 def test_the_grant_of_a_commit_is_judged(fields: dict[str, Any], *, allows: bool) -> None:
     """It reaches the namespace, is for this act and this principal, and has not expired."""
-    pen = project_chain(store_chain(grant(9, fields.pop("act", Act.WRITE), **fields)))
+    pen = project_chain(store_chain(grant(9, **{"act": Act.WRITE} | fields)))
 
     pen.write(rules.enter(Draft(text="Cedar."), writing(), pen.folded), stamp=pen.stamp(grant=opaque("grt", 9)))
 
