@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from ledgerstone import CorruptionError
+from ledgerstone import CorruptionError, Keyring, Mode, Scope, SigningKey
 from tests.store.tampering import EDITS, WITHSTOOD, Edit, Of, Read
 from tests.stores import (
+    KEY,
+    KEYS,
     READ_ONLY,
     Answer,
     Home,
@@ -104,6 +106,42 @@ def test_the_table_tries_all_that_a_store_must_withstand() -> None:
     tried = {edit.name for edit in EDITS}
 
     assert {name for names in WITHSTOOD.values() for name in names} - tried == set()
+
+
+FORGED = "the owner owes me money"
+
+
+@pytest.mark.parametrize("named", [False, True], ids=["in its own name", "in the owner's name"])
+def test_a_commit_that_lacks_nothing_but_the_key_is_refused(
+    named: bool, homes: dict[bool, Home], tmp_path: Path
+) -> None:
+    """Our own code wrote it with another key, so that every hash fits: nothing of its chain is read, nor rebuilt."""
+    home = homes[False].copy(tmp_path)
+    forger = Keyring(SigningKey(seed=bytes(reversed(range(32))), secret=KEY.secret), pins=tuple(KEYS.public.values()))
+    if named:
+        object.__setattr__(forger, "signer", KEYS.signer)
+    with open_memory(home.path, keys=forger, create=False, now=later) as memory:
+        forged = memory.remember(FORGED, scope=Scope.USER).record
+
+    with open_memory(home.path, create=False, now=later) as memory:
+        for asked_for in (lambda: memory.get(forged.address), memory.list_records, lambda: memory.recall("money")):
+            with pytest.raises(CorruptionError, match="no trusted key signed the head"):
+                asked_for()
+    assert {finding.code for finding in report(home.path).findings} == {"signature"}
+    with pytest.raises(CorruptionError):
+        rebuilt(home.path)
+
+
+def test_the_same_commit_with_the_key_is_read(homes: dict[bool, Home], tmp_path: Path) -> None:
+    """It is the key alone that tells."""
+    home = homes[False].copy(tmp_path)
+
+    with open_memory(home.path, create=False, now=later) as memory:
+        memory.remember(FORGED, scope=Scope.USER)
+
+    with open_memory(home.path, create=False, now=later) as memory:
+        assert [item.record.text for item in memory.recall("money", mode=Mode.LEXICAL).items] == [FORGED]
+    assert report(home.path).ok
 
 
 def test_no_note_passes_for_a_task(homes: dict[bool, Home], tmp_path: Path) -> None:
