@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from hypothesis import strategies as st
 
-from ledgerstone import Act, Caller, Keyring, Limits, Memory, Origin, ProjectHints, SigningKey
+from ledgerstone import Act, Caller, Keyring, Limits, Memory, Origin, ProjectHints, SigningKey, resuming
+from ledgerstone.store import open_store
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,6 +49,7 @@ class Scratch:
         self.now = NOON
         self.keys = Keyring(KEY)
         self._chance = random.Random(seed)
+        self._verified: dict[str, tuple[int, bytes]] = {}
         self.memory = self.open(create=True)
 
     def open(self, caller: Caller = ADA, *, create: bool = False) -> Memory:
@@ -76,8 +79,21 @@ class Scratch:
         return self.memory
 
     def heads(self) -> dict[str, tuple[int, bytes]]:
-        """The newest commit of every chain, as the file alone has it, after a verification without findings."""
+        """The newest commit of every chain, as the file alone has it, after a verification without findings.
+
+        One that goes on from where the one before ended says the same, or that only a whole one can tell.
+        """
         with self.open() as witness:
             report = witness.verify()
         assert report.findings == ()
+        if self._verified:
+            store = open_store(self.path)
+            with closing(store), store.read() as reader:
+                try:
+                    resumed = resuming.verify(reader, self.keys, self._verified, self._chance.randbytes)
+                except resuming.UnsettledError as error:
+                    assert "cannot be told any more" in str(error)  # noqa: PT017 - nothing else is unsettled
+                else:
+                    assert (resumed.heads, resumed.entries) == (report.heads, report.entries)
+        self._verified = report.heads
         return report.heads

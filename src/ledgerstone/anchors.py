@@ -67,15 +67,17 @@ class Anchors:
 
     def bind(self, store: str) -> None:
         """Remember which store is at this path; another one there is refused from now on."""
+        self._exchange("store", f"{store}\n")
+
+    def _exchange(self, name: str, text: str) -> None:
+        """Put a file in the place of the one of that name, whole."""
         self._make()
-        draft = self.folder / f".store.{os.getpid()}"
-        descriptor = os.open(draft, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
-        try:
-            os.write(descriptor, f"{store}\n".encode("ascii"))
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-        draft.replace(self.folder / "store")
+        draft = self.folder / f".{name}.{os.getpid()}"
+        with os.fdopen(os.open(draft, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "w", encoding="ascii") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(self.folder / name)
 
     def check_path(self, path: Path) -> None:
         """Refuse a path whose store is gone: it is never made anew in silence."""
@@ -136,6 +138,24 @@ class Anchors:
     def _is_newer(self, namespace: str, sequence: int) -> bool:
         before = self.newest(namespace)
         return before is None or before.sequence < sequence
+
+    def verified(self) -> dict[str, tuple[int, bytes]]:
+        """The milestones: by namespace the head up to which everything was verified here; empty when never."""
+        text = self._readable(lambda: (self.folder / "verified").read_text(encoding="ascii"), "")
+        found = {}
+        for line in text.splitlines():
+            namespace, _, rest = line.partition(" ")
+            anchor = _anchor(rest.encode("ascii"))
+            if anchor is None:
+                # A power cut may leave the file short: then nothing is known to have been verified.
+                return {}
+            found[namespace] = anchor.sequence, anchor.commit
+        return found
+
+    def keep_verified(self, heads: Mapping[str, tuple[int, bytes]]) -> None:
+        """Remember the heads up to which everything was verified. Raises OSError when it cannot be kept."""
+        lines = (f"{name} {sequence} {commit.hex()} 0\n" for name, (sequence, commit) in heads.items())
+        self._exchange("verified", "".join(lines))
 
     def keep_erased(self, commitments: Iterable[bytes]) -> None:
         """Remember commitments whose contents were erased, so that an older copy does not bring them back."""

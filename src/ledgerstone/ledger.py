@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Final
 
-from ledgerstone import verifying
+from ledgerstone import resuming, verifying
 from ledgerstone.anchors import Anchor, Anchors
 from ledgerstone.core import canonical, entries, rules
 from ledgerstone.core.authority import LOCAL_GRANTS, Caller, Denial, Place
@@ -39,6 +39,7 @@ from ledgerstone.errors import (
 from ledgerstone.identity import Identity, Target
 from ledgerstone.reading import Anchored, Chain, Heads, Reading, abandons
 from ledgerstone.store.protocol import Reader, Store, Writer
+from ledgerstone.verifying import UNWATCHED, Watch
 from ledgerstone.writing import Batch
 
 MAX_REFUSALS: Final = 256
@@ -171,9 +172,14 @@ class Ledger:
             raise UnavailableError(warning, hint="see to the state directory, then run: ledgerstone verify --accept")
         return report
 
-    def verified(self, reader: Reader, since: int) -> tuple[Report, dict[str, Anchor]]:
-        """What a full verification finds, and the heads that were seen here and are gone."""
-        report = verifying.verify(reader, self.keyring)
+    def verified(
+        self, reader: Reader, since: int, *, watch: Watch = UNWATCHED, full: bool = True
+    ) -> tuple[Report, dict[str, Anchor]]:
+        """What a verification finds, and the heads that were seen here and are gone.
+
+        Unless it is to be ``full``, what was verified here before is not replayed again.
+        """
+        report = self._resumed(reader, watch) if not full else verifying.verify(reader, self.keyring, watch)
         if self.anchors is None:
             return report, {}
         known, found = self.anchors.store(), reader.first_chain()
@@ -181,6 +187,28 @@ class Ledger:
             other = Finding("anchor", found or "", None, f"this is not the store {known} that was here before")
             return replace(report, findings=(*report.findings, other)), {}
         return report, verifying.abandoned(reader, report.heads, self.anchors, since)
+
+    def _resumed(self, reader: Reader, watch: Watch) -> Report:
+        """Verify from where that was last done on this machine; all of it, with the reason, when that cannot be."""
+        milestones = {} if self.anchors is None else self.anchors.verified()
+        reason = (
+            "it was not verified here before" if self.anchors is not None else "nothing is remembered of this store"
+        )
+        # Others may have changed what is old: none of it is to be taken on trust then.
+        if milestones and not self._ours(self.store.mark() if self._opened else self.store.found):
+            milestones, reason = {}, "another program changed its files"
+        try:
+            if milestones:
+                return resuming.verify(reader, self.keyring, milestones, self.entropy, watch)
+        except resuming.UnsettledError as error:
+            reason = str(error)
+        return replace(verifying.verify(reader, self.keyring, watch), reason=reason)
+
+    def keep_verified(self, report: Report) -> None:
+        """Remember up to where a store was verified; where that cannot be kept, all is verified the next time."""
+        if self.anchors is not None:
+            with suppress(OSError, UnavailableError):
+                self.anchors.keep_verified(report.heads)
 
     def tick(self) -> int:
         """How often heads were remembered outside the store; to be asked before a snapshot begins."""
@@ -235,6 +263,7 @@ class Ledger:
             with suppress(OSError):
                 # Only if nobody has touched it meanwhile is what was verified what is there.
                 self.anchors.record(lambda: mark if mark == self.store.mark() else None, report.heads)
+            self.keep_verified(report)
         self.heads.fenced = self._opened = True
         self._edits, self._mark = edits, mark
 

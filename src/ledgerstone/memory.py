@@ -28,6 +28,7 @@ from ledgerstone.core.values import (
     Budget,
     Draft,
     Event,
+    Finding,
     Forgotten,
     Mode,
     Origin,
@@ -50,6 +51,7 @@ from ledgerstone.moving import Moved
 from ledgerstone.reading import Chain, Reading
 from ledgerstone.store import open_store
 from ledgerstone.store.protocol import Reader
+from ledgerstone.verifying import UNWATCHED, Watch
 from ledgerstone.writing import Batch
 
 DEFAULT: Final = Budget()
@@ -555,8 +557,22 @@ class Memory:
             where, _, position = self._find(reading, identity, record.address)
             return proving.prove(reading, where, position, reading.keyring, text=text)
 
-    def verify(self, *, accept: bool = False, expected: bytes | str | None = None) -> Report:
-        """Replay every chain under the rules that admitted it and compare whatever is derived: all faults at once.
+    def verify(
+        self,
+        *,
+        full: bool = False,
+        accept: bool = False,
+        expected: bytes | str | None = None,
+        progress: Callable[[int, int], None] | None = None,
+        found: Callable[[Finding], None] | None = None,
+    ) -> Report:
+        """Replay commits under the rules that admitted them and compare whatever is derived: all faults at once.
+
+        Those since the last time that a verification of this store succeeded on this machine, and of the older ones
+        a sample drawn by chance; all of them with ``full``, and whenever that does not suffice: the first time, when
+        another program touched the files, when anything is wrong. The report says which of the two was done, and why.
+
+        ``progress`` is told how many commits are done and of how many, ``found`` each finding as soon as it is made.
 
         With ``accept`` a store that is behind or beside what was seen here, or of which nothing is known here, and that
         has no other fault, is taken as it is from now on; that, and the heads that it abandons, is put on record in
@@ -575,13 +591,16 @@ class Memory:
             return replace(report, findings=report.findings + back)
         since, mark = ledger.tick(), ledger.store.mark()
         with ledger.store.read() as reader:
-            report, gone = ledger.verified(reader, since)
+            watch = Watch(progress or UNWATCHED.progress, found or UNWATCHED.found)
+            report, gone = ledger.verified(reader, since, watch=watch, full=full)
             findings = report.findings + forgetting.returned(ledger, reader)
             if expected is not None:
                 findings += proving.missing(reader, report.heads, expected, _and_earlier(reader, ledger.keyring))
             report = replace(report, findings=findings)
         if report.ok and not gone and mark == ledger.store.mark():
-            ledger.trust(report.heads)
+            if report.since is None:
+                ledger.trust(report.heads)
+            ledger.keep_verified(report)
         return verifying.naming(report, gone)
 
     def rebuild(self) -> Report:

@@ -394,6 +394,8 @@ class Reading:
         entry, record = proven.entry, body.entry
         if not isinstance(record, RecordEntry):  # pragma: no cover - version() only ends on a record
             raise CorruptionError(f"{where.namespace}: entry {position} has no text")
+        # What stood aside never held its key, and its retraction has none.
+        withdrawn = isinstance(entry, RetractEntry) and (record.contests or record.held_by) is not None
         return Known(
             position=position,
             sequence=proven.sequence,
@@ -406,7 +408,7 @@ class Reading:
             text_bytes=record.content.text_bytes,
             body=body.position,
             depth=record.depth,
-            key=content.key if content is not None else None,
+            key=None if content is None or withdrawn else content.key,
             expires=record.expires,
             sealed=entry.content is not None if isinstance(entry, CloseEntry | RetractEntry) else True,
             content_bytes=record.content.bytes,

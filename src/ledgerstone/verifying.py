@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from typing import Final, NamedTuple
 
 from ledgerstone.anchors import Anchor, Anchors
 from ledgerstone.core import chain, state
@@ -18,22 +19,51 @@ from ledgerstone.store.protocol import FOLD_EVERY, ChainRow, Derived, Reader, Wo
 from ledgerstone.writing import word_row
 
 LAST = (1 << 40) - 1
+# How many commits of a chain lie between two words of progress.
+PROGRESS_EVERY: Final = 256
 
 
-def verify(reader: Reader, keyring: Keyring) -> Report:
+def _unheard(_: object, __: object = None) -> None:
+    """Tell nobody."""
+
+
+class Watch(NamedTuple):
+    """Who is told of a verification while it runs: commits done and of how many, and each finding once it is made."""
+
+    progress: Callable[[int, int], None] = _unheard
+    found: Callable[[Finding], None] = _unheard
+
+
+UNWATCHED: Final = Watch()
+
+
+def verify(reader: Reader, keyring: Keyring, watch: Watch = UNWATCHED) -> Report:
     """Every fault of a store: bytes, links, signatures, rules, derived rows, the file itself."""
-    findings: list[Finding] = [Finding("file", "", None, line) for line in reader.sound()]
+    findings: list[Finding] = []
+
+    def tell(new: Iterable[Finding]) -> None:
+        for finding in new:
+            findings.append(finding)
+            watch.found(finding)
+
+    tell(Finding("file", "", None, line) for line in reader.sound())
     heads: dict[str, tuple[int, bytes]] = {}
-    commits = records = 0
+    done = records = 0
     posted: Counter[str] = Counter()
     authorities = Authorities()
     names = list(reader.chains())
+    total = sum(row.sequence + 1 for row in map(reader.chain, names) if row is not None)
     for index, namespace in enumerate(names):
         replay, row = _replayed(reader, namespace, authorities, store=index == 0)
+        told = 0
         try:
             check = _Derivation(reader, replay, row.number)
-            for sequence, one in _commits(reader, replay, row, keyring):
+            for sequence, one in commits(reader, replay, row, keyring):
                 check.entry(sequence, one)
+                if sequence % PROGRESS_EVERY == 0 or len(replay.findings) > told:
+                    tell(replay.findings[told:])
+                    told = len(replay.findings)
+                    watch.progress(done + sequence, total)
             check.finish(posted)
         except (CorruptionError, UsageError) as error:
             replay.find("chain", None, f"{error.message}; what depends on it was not checked")
@@ -42,20 +72,21 @@ def verify(reader: Reader, keyring: Keyring) -> Report:
             if not findings:
                 raise
             replay.find("file", None, f"{error}; what depends on it was not checked")
-        findings += replay.findings
+        tell(replay.findings[told:])
         if replay.head is not None:
             heads[namespace] = replay.head.sequence, replay.head.id
-            commits += replay.head.sequence + 1
+            done += replay.head.sequence + 1
+            watch.progress(done, total)
         records += replay.size
-    findings += [
+    tell(
         Finding("namespace", namespace, None, "the store chain made it, but its chain is missing")
-        for namespace in authorities.made
+        for namespace in authorities.namespaces
         if namespace not in heads
-    ]
-    findings += authorities.findings(names[0] if names else "")
+    )
+    tell(authorities.findings(names[0] if names else ""))
     if reader.posted() != posted:
-        findings.append(Finding("index", "", None, "the word index does not hold the words of the records"))
-    return Report(findings=tuple(findings), namespaces=len(names), commits=commits, entries=records, heads=heads)
+        tell([Finding("index", "", None, "the word index does not hold the words of the records")])
+    return Report(findings=tuple(findings), namespaces=len(names), commits=done, entries=records, heads=heads)
 
 
 def _replayed(reader: Reader, namespace: str, authorities: Authorities, *, store: bool) -> tuple[Replay, ChainRow]:
@@ -66,37 +97,35 @@ def _replayed(reader: Reader, namespace: str, authorities: Authorities, *, store
     return replay, row
 
 
-def _commits(reader: Reader, replay: Replay, row: ChainRow, keyring: Keyring) -> Iterator[tuple[int, Replayed]]:
-    """Replay a chain commit by commit, with its signatures, up to its head row."""
-    number = row.number
-    signatures = reader.signatures(number)
-    tiles = reader.tiles(number)
-    rows = _Rows(reader, number)
+def commits(reader: Reader, replay: Replay, row: ChainRow, keyring: Keyring) -> Iterator[tuple[int, Replayed]]:
+    """Replay a chain commit by commit from where it stands, with its signatures, up to its head row."""
+    number, first = row.number, replay.due
+    signatures = {at: one for at, one in reader.signatures(number).items() if at >= first}
+    rows = _Rows(reader, number, replay.size)
     kept: set[int] = set()
-    last = -1
-    for sequence, stored, data in reader.headers(number, newest=0, oldest=LAST):
-        if sequence != last + 1:
-            replay.find("chain", sequence, f"commits {last + 1} to {sequence - 1} are missing")
-        last = sequence
+    for sequence, stored, data in reader.headers(number, newest=first, oldest=LAST):
         found = replay.header(sequence, data)
         if found is None:
             continue
         commit, header = found
+        if header.sequence != sequence:
+            replay.find("chain", sequence, f"it says of itself that it is commit {header.sequence}")
         if stored != commit:
             replay.find("chain", sequence, "its id column is not the hash of its bytes")
-        first = replay.size
-        bodies = rows.bodies(first, len(header.entries))
+        place = replay.place(header)
+        bodies = rows.bodies(place, len(header.entries))
         if len(bodies) != len(header.entries):
             replay.find("entries", sequence, "an entry is missing or out of place")
-        for one in replay.commit(commit, header, bodies, rows.contents(first + len(bodies))):
+        for one in replay.commit(commit, header, bodies, rows.contents(place + len(bodies))):
             yield sequence, one
         signature = signatures.pop(sequence, None)
         if signature is not None:
             kept.add(sequence)
             check_signature(replay, keyring, commit, header, signature)
     replay.finish()
-    _finish_chain(replay, row, keyring, tiles)
-    due = replay.lasts.union(range(0, last + 1, chain.SIGNATURE_EVERY))
+    _finish_chain(replay, row, keyring, reader.tiles(number))
+    every = chain.SIGNATURE_EVERY
+    due = {at for at in replay.lasts if at >= first} | set(range(-(-first // every) * every, replay.due, every))
     for sequence in sorted(due - kept):
         replay.find("signature", sequence, "its kept signature is missing")
     if signatures or kept - due:
@@ -106,18 +135,22 @@ def _commits(reader: Reader, replay: Replay, row: ChainRow, keyring: Keyring) ->
 
 
 class _Rows:
-    """Entries and contents of one chain in step with its commits, each table read once from end to end."""
+    """Entries and contents of one chain in step with its commits, each table read once from a position on."""
 
-    __slots__ = ("_bodies", "_body", "_content", "_contents")
+    __slots__ = ("_bodies", "_body", "_content", "_contents", "_unlisted")
 
-    def __init__(self, reader: Reader, number: int) -> None:
-        self._bodies = reader.entries(number, 0, LAST)
-        self._contents = reader.contents(number, 0, LAST)
+    def __init__(self, reader: Reader, number: int, first: int) -> None:
+        self._bodies = reader.entries(number, first, LAST)
+        self._contents = reader.contents(number, first, LAST)
         self._body = next(self._bodies, None)
         self._content = next(self._contents, None)
+        self._unlisted = False
 
     def bodies(self, first: int, count: int) -> list[bytes]:
         """The bytes of the entries from a position on, as far as they stand there one after another."""
+        while self._body is not None and self._body[0] < first:
+            self._unlisted = True
+            self._body = next(self._bodies, None)
         taken: list[bytes] = []
         while self._body is not None and len(taken) < count and self._body[0] == first + len(taken):
             taken.append(self._body[1])
@@ -134,16 +167,21 @@ class _Rows:
 
     def left(self) -> bool:
         """Whether anything was not taken."""
-        return self._body is not None or self._content is not None
+        return self._unlisted or self._body is not None or self._content is not None
 
 
 def _finish_chain(replay: Replay, row: ChainRow, keyring: Keyring, tiles: dict[int, bytes]) -> None:
     head = replay.head
-    if head is None or (row.sequence, row.commit, row.frontier) != (head.sequence, head.id, head.frontier):
+    if head is None or (row.sequence, row.commit) != (head.sequence, head.id):
         replay.find("head", row.sequence, "the head row is not the newest commit of the chain")
         return
     check_head(replay, keyring, head.id, head.header, row.signature)
-    if tiles != replay.tiles:
+    if not replay.whole:
+        return
+    if row.frontier != head.frontier:
+        replay.find("head", row.sequence, "the head row's frontier is not that of the chain")
+    since = replay.since // chain.SIGNATURE_EVERY
+    if {at: root for at, root in tiles.items() if at >= since} != replay.tiles:
         replay.find("tile", None, "the kept roots of 256 commits are not those of the chain")
 
 
@@ -218,6 +256,8 @@ class _Derivation:
     def _state(self) -> None:
         """The state tree, built from replay at once, against the signed root and every stored node."""
         replay = self._replay
+        if not replay.whole:
+            return
         stored = {(level, index): children for level, index, children in self._reader.nodes(self._number)}
         wrong: list[tuple[int, int]] = []
 
@@ -308,7 +348,7 @@ def rebuild(writer: Writer, keyring: Keyring) -> Report:
         entries += replay.size
     for finding in authorities.findings(names[0] if names else ""):
         raise CorruptionError(f"{finding.namespace}: canonical history is damaged: {finding.message}")
-    missing = authorities.made.keys() - heads.keys()
+    missing = authorities.namespaces.keys() - heads.keys()
     if missing:
         raise CorruptionError(
             f"{', '.join(sorted(missing))}: the store chain made it, but its chain is missing",
@@ -321,7 +361,7 @@ def _derive(reader: Reader, replay: Replay, row: ChainRow, keyring: Keyring) -> 
     texts: dict[int, Content] = {}
 
     def changes() -> Iterator[tuple[int, Change, WordRow | None]]:
-        for sequence, one in _commits(reader, replay, row, keyring):
+        for sequence, one in commits(reader, replay, row, keyring):
             yield sequence, one.change, derived_words(one.change, one.content, texts)
         if replay.findings:
             raise CorruptionError(

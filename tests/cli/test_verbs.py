@@ -13,6 +13,7 @@ from ledgerstone.entrypoints.cli import main
 from ledgerstone.entrypoints.cli_hosts import HOSTS
 from ledgerstone.errors import LedgerstoneError
 from tests.cli.conftest import Desk
+from tests.stores import plain_client
 
 
 def test_a_new_process_finds_what_an_earlier_one_kept(bound: Desk) -> None:
@@ -361,3 +362,46 @@ def test_help_is_answered_everywhere(desk: Desk) -> None:
     answers: dict[tuple[str, ...], Any] = {path: desk.invoke(*path, "--help") for path in walk(main, ())}
 
     assert [path for path, result in answers.items() if result.exit_code or "Usage:" not in result.stdout] == []
+
+
+def test_verify_says_how_much_it_looked_at(bound: Desk) -> None:
+    """Everything with the reason, or what is new and how many of the older commits; everything when it is asked."""
+    bound.ask("remember", "x")
+
+    first, second, whole = bound.ask("verify"), bound.ask("verify"), bound.ask("verify", "--full")
+
+    assert first["full"] or first["older"] == 0
+    assert (second["full"], second["older"], second["sampled"]) == (False, second["commits"], second["commits"])
+    assert set(second["since"]) == set(second["heads"])
+    assert whole["full"]
+    assert "since" not in whole
+
+
+def test_faults_are_shown_with_what_to_do_next(bound: Desk) -> None:
+    """Derived rows alone are made anew; a damaged history is restored."""
+    bound.ask("remember", "The cedar is green")
+    store = bound.home / "ledgerstone" / "data" / "ledgerstone.db"
+
+    connection = plain_client(store)
+    connection.execute("DELETE FROM words")
+    derived = bound.run("verify")
+    connection.execute("DELETE FROM content")
+    connection.close()
+    history = bound.run("verify")
+
+    assert (derived.code, history.code) == (4, 4)
+    assert "ledgerstone rebuild" in derived.err
+    assert derived.out.startswith(b"words     ns_")
+    assert "ledgerstone restore" in history.err
+    assert history.out.endswith(b" faults\n")
+
+
+def test_progress_is_shown_at_a_terminal_only(bound: Desk) -> None:
+    """On standard error, and never with ``--json``."""
+    bound.ask("remember", "x")
+
+    shown, asked, piped = bound.sit("verify", "--full"), bound.sit("verify", "--full", "--json"), bound.run("verify")
+
+    assert b" commits\r" in shown.out
+    assert b" commits\r" not in asked.out
+    assert " commits\r" not in piped.err

@@ -192,18 +192,23 @@ def project_chain(store: Pen | None = None, **genesis: Any) -> Pen:
     return pen
 
 
-def replay(pen: Pen, authorities: Authorities | None = None) -> Replay:
-    """A chain replayed, after that of its store."""
+def replay(pen: Pen, authorities: Authorities | None = None, *, end: int | None = None) -> Replay:
+    """A chain replayed, up to a commit, after that of its store."""
     known = authorities or Authorities()
     if pen.store is not None:
         replay(pen.store, known)
     replayed = Replay(pen.namespace, known, store=pen.store is None)
-    for sequence, written in enumerate(pen.commits):
+    continued(replayed, pen, 0, end)
+    return replayed
+
+
+def continued(replayed: Replay, pen: Pen, start: int, end: int | None = None) -> None:
+    """Some commits of a chain, replayed."""
+    for sequence, written in enumerate(pen.commits[start:end], start):
         read = replayed.header(sequence, written.header)
         if read is not None:
             replayed.commit(*read, written.bodies, written.contents)
     replayed.finish()
-    return replayed
 
 
 def faults(pen: Pen) -> list[tuple[str, int | None]]:

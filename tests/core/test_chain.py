@@ -9,6 +9,7 @@ import pytest
 
 from ledgerstone.core import chain, entries, merkle
 from ledgerstone.core.chain import Head, completes_tile
+from ledgerstone.core.entries import Header
 from ledgerstone.core.projection import NO_COUNTS
 from ledgerstone.core.signing import COMMIT, Keyring
 from ledgerstone.core.values import LIBRARY_LIMITS, Origin
@@ -29,6 +30,11 @@ def seal(before: Head | None, *, at: int = NOON, keys: Keyring = KEYS, **fields:
         store=None,
         **{"digests": (bytes(32),)} | fields,
     )
+
+
+def follows(header: Header, before: Head | None) -> str | None:
+    """What is wrong with a header after a head, whose own history is known."""
+    return chain.follows(header, before, () if before is None else before.grown, namespace=PROJECT)
 
 
 def sealed(length: int) -> list[chain.Commit]:
@@ -58,7 +64,8 @@ def test_every_commit_binds_all_before_it() -> None:
         assert commit.header.sequence == commit.head.sequence == sequence
         assert commit.header.history == merkle.tree_root(ids[:sequence])
         assert merkle.root(commit.head.grown) == merkle.tree_root(ids[: sequence + 1])
-        assert chain.follows(commit.header, commits[sequence - 1].head if sequence else None, namespace=PROJECT) is None
+        before = commits[sequence - 1].head if sequence else None
+        assert follows(commit.header, before) is None
 
 
 def test_a_commit_is_signed_and_addressed_by_its_bytes() -> None:
@@ -125,17 +132,17 @@ def test_a_walk_needs_only_links() -> None:
 def test_what_does_not_follow_says_why(forgery: dict[str, Any], offence: str) -> None:
     """Namespace, place, parent, history, time and rules, each by its own words."""
     _, second, third = sealed(3)
-    assert chain.follows(third.header, second.head, namespace=PROJECT) is None
+    assert follows(third.header, second.head) is None
 
-    assert chain.follows(replace(third.header, **forgery), second.head, namespace=PROJECT) == offence
+    assert follows(replace(third.header, **forgery), second.head) == offence
 
 
 def test_only_a_first_commit_begins_a_chain() -> None:
     """A later one does not follow nothing, and a first one follows no other."""
     first, second = sealed(2)
 
-    assert chain.follows(second.header, None, namespace=PROJECT) == "stands at 1, not 0"
-    assert chain.follows(first.header, second.head, namespace=PROJECT) == "stands at 0, not 2"
+    assert follows(second.header, None) == "stands at 1, not 0"
+    assert follows(first.header, second.head) == "stands at 0, not 2"
 
 
 def test_time_may_stand_still() -> None:
@@ -143,7 +150,7 @@ def test_time_may_stand_still() -> None:
     first = seal(None)
     second = seal(first.head, at=NOON)
 
-    assert chain.follows(second.header, first.head, namespace=PROJECT) is None
+    assert follows(second.header, first.head) is None
 
 
 def test_every_256th_commit_completes_a_tile() -> None:

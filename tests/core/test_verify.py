@@ -21,8 +21,20 @@ from ledgerstone.core.entries import (
     StorePoint,
 )
 from ledgerstone.core.signing import COMMIT, RECEIPT, Keyring, SigningKey
-from ledgerstone.core.values import LIBRARY_LIMITS, Act, AliasOf, Draft, Ending, Kind, Limits, Origin, Scope
-from ledgerstone.core.verify import Authorities, Replay, check_head, check_signature
+from ledgerstone.core.values import (
+    LIBRARY_LIMITS,
+    Act,
+    AliasOf,
+    Draft,
+    Ending,
+    Finding,
+    Kind,
+    Limits,
+    Origin,
+    Report,
+    Scope,
+)
+from ledgerstone.core.verify import Authorities, Base, Granted, Replay, check_head, check_signature
 from tests.core.chains import (
     ADA,
     BOB,
@@ -32,6 +44,7 @@ from tests.core.chains import (
     PROJECT,
     STORE,
     Pen,
+    continued,
     faults,
     forged,
     grant,
@@ -586,3 +599,79 @@ def test_the_limits_of_a_pen_are_the_librarys() -> None:
     assert pen.head.header.limits == LIBRARY_LIMITS
     assert chain.read(pen.commits[0].header) == (pen.head.id, pen.head.header)
     assert Content() == Content(text=None)
+
+
+def test_what_follows_a_gap_is_judged_all_the_same() -> None:
+    """A commit that is gone is one finding, and so is each fault after it; totals and history are followed no more."""
+    pen = project_chain()
+    for text in ("Cedar.", "Oak.", "Elm."):
+        pen.remember(text)
+    pen.write(forged(rules.enter(Draft(text="Fir."), writing(), pen.folded), version=7))
+    pen.remember("Ash.")
+    assert faults(pen) == [("rule", 4)]
+
+    del pen.commits[2]
+
+    assert faults(pen) == [("chain", 3), ("rule", 4)]
+
+
+def test_a_replay_goes_on_from_a_trusted_head_as_if_it_had_begun_there() -> None:
+    """At every commit of a chain: the same verdict, totals, frontier, endings and leaves of what is new."""
+    pen = lived()
+    whole = replay(pen)
+    leaves = list(whole.leaves())
+
+    for split in range(1, len(pen.commits)):
+        known = Authorities()
+        begun = replay(pen, known, end=split)
+        assert begun.head is not None
+        resumed = Replay(PROJECT, known, store=False, base=Base(begun.head, begun.folded))
+        continued(resumed, pen, split)
+
+        assert (resumed.findings, resumed.since, resumed.first) == ([], split, begun.size)
+        assert (resumed.head, resumed.counts, resumed.size) == (whole.head, whole.counts, whole.size)
+        assert {**begun.ended, **resumed.ended} == whole.ended
+        assert list(resumed.leaves()) == leaves[begun.size :]
+
+
+def test_what_the_store_said_before_is_asked_of_the_base() -> None:
+    """Grants, namespaces and points of the store chain: the newer word first."""
+    store = store_chain()
+    before = Authorities()
+    begun = replay(store, before)
+    assert begun.head is not None
+    store.write(
+        rules.plain(grant(7, Act.READ)), rules.plain(RevokeEntry(revokes=rules.plain(grant(7, Act.READ)).digest))
+    )
+    after = Authorities(before)
+
+    resumed = Replay(STORE, after, store=True, base=Base(begun.head, begun.folded))
+    continued(resumed, store, 1)
+
+    assert resumed.findings == []
+    assert (after.point(0), after.point(1), after.point(2)) == (begun.head.id, store.head and store.head.id, None)
+    assert after.granted(opaque("grt", 7)) == Granted(grant(7, Act.READ), 1, 1)
+    assert (after.granted(opaque("grt", 2)), after.granted(opaque("grt", 8))) == (
+        before.granted(opaque("grt", 2)),
+        None,
+    )
+    assert after.made(PROJECT) == before.made(PROJECT)
+    assert after.made(opaque("ns", 9)) is None
+
+
+@pytest.mark.parametrize(
+    ("codes", "hint"),
+    [
+        ((), None),
+        (("words", "link"), "ledgerstone rebuild"),
+        (("anchor",), "ledgerstone verify --accept"),
+        (("words", "content"), "ledgerstone restore"),
+    ],
+)
+def test_a_report_says_what_to_do_next(codes: tuple[str, ...], hint: str | None) -> None:
+    """What can be derived is made anew, what is gone is put back or given up, and what is damaged is restored."""
+    findings = tuple(Finding(code, PROJECT, 0, "wrong") for code in codes)
+
+    report = Report(findings=findings, namespaces=1, commits=1, entries=1, heads={})
+
+    assert (report.hint is None) if hint is None else (hint in (report.hint or ""))

@@ -130,8 +130,8 @@ def link(data: bytes) -> tuple[bytes, bytes]:
         raise CorruptionError(f"header: parent: {error}") from None
 
 
-def follows(header: Header, before: Head | None, *, namespace: str) -> str | None:
-    """What is wrong with a header as the next of its chain, or None."""
+def follows(header: Header, before: Head | None, history: merkle.Frontier | None, *, namespace: str) -> str | None:
+    """What is wrong with a header as the next of its chain, or None; ``history`` is not judged where it is unknown."""
     if header.namespace != namespace:
         return f"belongs to {header.namespace}"
     sequence = 0 if before is None else before.sequence + 1
@@ -139,7 +139,7 @@ def follows(header: Header, before: Head | None, *, namespace: str) -> str | Non
         return f"stands at {header.sequence}, not {sequence}"
     if header.parent != (None if before is None else before.id):
         return "does not name the commit before it as its parent"
-    if header.history != merkle.root(() if before is None else before.grown):
+    if history is not None and header.history != merkle.root(history):
         return "does not bind the history before it"
     if before is not None and header.stamp.at < before.header.stamp.at:
         return "has a time before its parent's"

@@ -33,7 +33,7 @@ _UNDERMINES: Final = frozenset({Ending.SUPERSEDED, Ending.RETRACTED, Ending.ERAS
 REVOCABLE: Final = frozenset({"alias", "grant", "setting", "token"})
 
 # A version that was born beside the holder of its key does not hold it.
-_ASIDE: Final = frozenset({Ending.CONTESTED, Ending.HELD})
+ASIDE: Final = frozenset({Ending.CONTESTED, Ending.HELD})
 
 # The second ways to find an entry: a namespace by what it is for, a name and a grant by their ids.
 SCOPED: Final = "scoped"
@@ -157,7 +157,7 @@ def _settled(entry: CloseEntry | RetractEntry, target: bytes, slot: Slot, facts:
     before = facts.version(where) if where is not None else None
     if before is None:
         return Change(slot.position)
-    closed, aside = isinstance(entry, CloseEntry), before.ending in _ASIDE
+    closed, aside = isinstance(entry, CloseEntry), before.ending in ASIDE
     ending = Ending.CLOSED if closed else Ending.RETRACTED
     known = before._replace(
         position=slot.position,
@@ -256,7 +256,7 @@ class Folded:
             self.known[change.position] = added
             self._latest[added.memory] = change.position
             self._versions[added.memory, added.version] = change.position
-            if added.key is not None and added.ending not in _ASIDE:
+            if added.key is not None and added.ending not in ASIDE:
                 self._holders[added.key] = added.memory
             for source in change.sources:
                 self._resting.setdefault(source, []).append(change.position)

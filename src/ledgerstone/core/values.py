@@ -403,17 +403,42 @@ class Finding:
     message: str
 
 
+DERIVED_CODES: Final = frozenset({"catalog", "index", "link", "record", "words"})
+"""Findings about derived rows alone, which ``rebuild`` mends."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """All that a verification found, and how much it looked at. ``heads`` maps a namespace to its newest commit."""
+    """All that a verification found, and how much it looked at. ``heads`` maps a namespace to its newest commit.
+
+    ``since`` is None when everything was replayed, for the ``reason`` given if that was not asked for. Else it maps
+    a namespace to the commit up to which it had been verified before; of those ``older`` commits ``sampled`` were
+    drawn by chance and looked at, and all others were replayed.
+    """
 
     findings: tuple[Finding, ...]
     namespaces: int
     commits: int
     entries: int
     heads: dict[str, tuple[int, bytes]]
+    since: dict[str, int] | None = None
+    older: int = 0
+    sampled: int = 0
+    reason: str | None = None
 
     @property
     def ok(self) -> bool:
         """True when nothing was found."""
         return not self.findings
+
+    @property
+    def hint(self) -> str | None:
+        """What to do next when there are findings."""
+        codes = {finding.code for finding in self.findings}
+        if not codes:
+            return None
+        if codes <= DERIVED_CODES:
+            return "only rows that can be derived anew are wrong; run: ledgerstone rebuild"
+        if codes == {"anchor"}:
+            return "put the newer file back; if this one is meant, run: ledgerstone verify --accept"
+        return "history itself is damaged: keep the file as it is, and restore a backup: ledgerstone restore FILE"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from ledgerstone.core import canonical, chain, entries, merkle, rules, signing, state
 from ledgerstone.core.authority import Place, reaches
@@ -21,9 +21,9 @@ from ledgerstone.core.entries import (
     RevokeEntry,
     Sealed,
 )
-from ledgerstone.core.facts import Change, Slot
+from ledgerstone.core.facts import Change, Facts, Slot
 from ledgerstone.core.projection import NO_COUNTS, Folded, counted, project
-from ledgerstone.core.values import Act, Ending, Finding, Scope
+from ledgerstone.core.values import MAX_INTEGER, Act, Ending, Finding, Scope
 from ledgerstone.errors import CorruptionError, RuleError
 
 
@@ -49,21 +49,43 @@ class Enrolled(NamedTuple):
     since: int
 
 
+class Authority(Protocol):
+    """What the store chain says, for the judgement of the other chains. Each answer is authenticated."""
+
+    @property
+    def keys(self) -> Sequence[Enrolled]:
+        """The signing keys, in order of time."""
+
+    def point(self, sequence: int) -> bytes | None:
+        """The id of the store chain's commit of a sequence."""
+
+    def granted(self, grant: str) -> Granted | None:
+        """A grant by its id."""
+
+    def made(self, namespace: str) -> Made | None:
+        """How a namespace was made."""
+
+
 class Authorities:
-    """What the store chain says while it is replayed, for the judgement of the other chains.
+    """What the store chain says as it is replayed; ``base`` answers for what came before.
 
     ``keys`` are in order of time, and ``heads`` those of all namespaces, as they stood when each key came.
     """
 
-    __slots__ = ("_enrolled", "commits", "grants", "heads", "keys", "made")
+    __slots__ = ("_base", "_by_digest", "_commits", "_enrolled", "_grants", "heads", "keys", "namespaces")
 
-    def __init__(self) -> None:
-        self.commits: list[bytes] = []
-        self.grants: dict[str, Granted] = {}
-        self.made: dict[str, Made] = {}
-        self.keys: list[Enrolled] = []
-        self.heads: list[dict[str, bytes]] = []
-        self._enrolled = signing.Keyring()
+    def __init__(self, base: Authority | None = None) -> None:
+        self._base = base
+        self._commits: dict[int, bytes] = {}
+        self._grants: dict[str, Granted] = {}
+        self._by_digest: dict[bytes, str] = {}
+        self.namespaces: dict[str, Made] = {}
+        self.keys: list[Enrolled] = [] if base is None else list(base.keys)
+        self.heads: list[dict[str, bytes]] = [{} for _ in self.keys]
+        self._enrolled = self._known()
+
+    def _known(self) -> signing.Keyring:
+        return signing.Keyring(pins=tuple(key.entry.public for key in self.keys))
 
     def key_at(self, sequence: int) -> str | None:
         """The id of the key in force once the store chain had that commit."""
@@ -96,20 +118,40 @@ class Authorities:
                 found.append(Finding("rule", namespace, since, f"it breaks the rule {error.message}"))
         return found
 
-    def take(self, entry: Entry, sequence: int, revoked: bytes | None, digests: Mapping[bytes, str]) -> None:
+    def commit(self, sequence: int, commit: bytes) -> None:
+        """Take in the id of a commit of the store chain."""
+        self._commits[sequence] = commit
+
+    def take(self, entry: Entry, slot: Slot) -> None:
         """Take in one entry of the store chain."""
-        if isinstance(entry, GrantEntry):
-            self.grants[entry.grant] = Granted(entry, sequence, None)
-        elif isinstance(entry, NamespaceEntry):
-            self.made[entry.namespace] = Made(entry, sequence)
-        elif isinstance(entry, KeyEntry):
-            self.keys.append(Enrolled(entry, sequence))
-            self.heads.append({})
-            self._enrolled = signing.Keyring(pins=tuple(key.entry.public for key in self.keys))
-        elif revoked is not None and revoked in digests:
-            granted = self.grants[digests[revoked]]
-            if granted.until is None:
-                self.grants[digests[revoked]] = granted._replace(until=sequence)
+        match entry:
+            case GrantEntry():
+                self._grants[entry.grant] = Granted(entry, slot.sequence, None)
+                self._by_digest[slot.digest] = entry.grant
+            case NamespaceEntry():
+                self.namespaces[entry.namespace] = Made(entry, slot.sequence)
+            case KeyEntry():
+                self.keys.append(Enrolled(entry, slot.sequence))
+                self.heads.append({})
+                self._enrolled = self._known()
+            case RevokeEntry() if entry.revokes in self._by_digest:
+                granted = self._grants[self._by_digest[entry.revokes]]
+                if granted.until is None:
+                    self._grants[granted.entry.grant] = granted._replace(until=slot.sequence)
+            case _:
+                pass
+
+    def point(self, sequence: int) -> bytes | None:
+        found = self._commits.get(sequence)
+        return self._base.point(sequence) if found is None and self._base is not None else found
+
+    def granted(self, grant: str) -> Granted | None:
+        found = self._grants.get(grant)
+        return self._base.granted(grant) if found is None and self._base is not None else found
+
+    def made(self, namespace: str) -> Made | None:
+        found = self.namespaces.get(namespace)
+        return self._base.made(namespace) if found is None and self._base is not None else found
 
 
 class Replayed(NamedTuple):
@@ -120,13 +162,25 @@ class Replayed(NamedTuple):
     content: Content | None
 
 
+class Base(NamedTuple):
+    """Where a replay goes on: a head that is trusted, and the past up to it, proven under the state it signs for."""
+
+    head: Head
+    facts: Facts
+
+
 class Replay:
-    """One chain, commit by commit. ``findings`` collects what is wrong; the rest is the state that results."""
+    """One chain, commit by commit. ``findings`` collects what is wrong; the rest is the state that results.
+
+    With ``base`` it goes on from there: positions, sequences and totals are those of the whole chain, all else is of
+    the commits since. After a gap it goes on where the next header says; ``whole`` is False from then on, and history
+    and totals, which cannot be followed any more, are not judged.
+    """
 
     __slots__ = (
         "_act",
         "_digests",
-        "_grants",
+        "_frontier",
         "_key",
         "_present",
         "_sequences",
@@ -135,37 +189,47 @@ class Replay:
         "counts",
         "ended",
         "findings",
+        "first",
         "folded",
         "head",
         "idempotencies",
         "lasts",
         "missing",
         "namespace",
+        "since",
+        "size",
         "store",
         "tiles",
+        "whole",
     )
 
-    def __init__(self, namespace: str, authorities: Authorities, *, store: bool) -> None:
+    def __init__(self, namespace: str, authorities: Authorities, *, store: bool, base: Base | None = None) -> None:
         self.namespace = namespace
         self.authorities = authorities
         self.store = store
         self.findings: list[Finding] = []
-        self.folded = Folded()
-        self.head: Head | None = None
-        self.counts: Counts = NO_COUNTS
+        self.folded = Folded(None if base is None else base.facts)
+        self.head: Head | None = None if base is None else base.head
+        self.counts: Counts = NO_COUNTS if base is None else base.head.counts
+        # The first commit that is replayed here, where its first entry stands, and where the next entry will.
+        self.since = self.due
+        self.first = self.size = self.counts.entries
+        self.whole = True
         self.ended: dict[int, tuple[int, int]] = {}
         self.idempotencies: dict[bytes, int] = {}
         self.missing: list[tuple[int, int]] = []
-        self._present: set[int] = set()
         self.tiles: dict[int, bytes] = {}
+        self._present: set[int] = set()
+        # That of the history with the head in it.
+        self._frontier: merkle.Frontier = () if base is None else base.head.grown
         self._digests = bytearray()
         self._sequences = array("Q")
         self._stamps = bytearray()
-        self._grants: dict[bytes, str] = {}
         self._act = Act.WRITE
         # The commits that were the last of a key: their signatures are kept.
         self.lasts: set[int] = set()
-        self._key = 0
+        # How many keys had come when the head was made.
+        self._key = 0 if base is None else len(authorities.keys)
 
     def find(self, code: str, sequence: int | None, message: str) -> None:
         """Add a finding."""
@@ -183,22 +247,24 @@ class Replay:
         self, commit: bytes, header: Header, bodies: Sequence[bytes], contents: Mapping[int, tuple[bytes, bytes]]
     ) -> list[Replayed]:
         """Take the next commit in: its id and header, its entries' bytes, its contents by position."""
-        expected = header.sequence
-        wrong = chain.follows(header, self.head, namespace=self.namespace)
+        sequence = header.sequence
+        wrong = chain.follows(header, self.head, self._frontier if self.whole else None, namespace=self.namespace)
         if wrong is not None:
-            self.find("chain", expected, f"commit {header.sequence} {wrong}")
+            self.find("chain", sequence, f"commit {sequence} {wrong}")
+        self.size, self.whole = self.place(header), self.whole and sequence == self.due
         # An erasure entry stands alone; its noun is all that is needed here.
         self._act = Act.FORGET if len(bodies) == 1 and b'"entry":"erasure"' in bodies[0] else Act.WRITE
         self._judge_stamp(header)
         if self.head is not None or not self.store:
             self._judge_signer(header)
         if tuple(map(entries.digest_of, bodies)) != header.entries:
-            self.find("entries", expected, "the entries are not those that the header lists")
+            self.find("entries", sequence, "the entries are not those that the header lists")
         self.folded.boundary = self.size
         replayed = []
         drawn: list[tuple[Entry, Content | None]] = []
-        self._stamps += entries.stamp_digest(header.stamp)
+        stamp = entries.stamp_digest(header.stamp)
         for body in bodies:
+            self._stamps += stamp
             found = self._entry(body, header, contents)
             if found is not None:
                 replayed.append(found)
@@ -208,24 +274,42 @@ class Replay:
             # The first key signs the very commit that enrols it.
             self._judge_signer(header)
         if header.counts != self.counts:
-            self.find("counts", expected, f"the header counts {header.counts}, replay {self.counts}")
+            if self.whole:
+                self.find("counts", sequence, f"the header counts {header.counts}, replay {self.counts}")
             self.counts = header.counts
         if header.idempotency is not None:
             if header.idempotency.key in self.idempotencies:
-                self.find("idempotency", expected, "an idempotency key is used twice")
-            self.idempotencies[header.idempotency.key] = header.sequence
-        frontier = () if self.head is None else self.head.grown
-        if chain.completes_tile(header.sequence):
-            tile = merkle.append(frontier, header.sequence, commit)[1] or b""
-            self.tiles[header.sequence // chain.SIGNATURE_EVERY] = tile
-        self.head = Head(commit, header, frontier)
+                self.find("idempotency", sequence, "an idempotency key is used twice")
+            self.idempotencies[header.idempotency.key] = sequence
+        self._grow(commit, header)
         if self.store:
-            self.authorities.commits.append(commit)
+            self.authorities.commit(sequence, commit)
         return replayed
 
+    @property
+    def due(self) -> int:
+        """The sequence of the next commit."""
+        return 0 if self.head is None else self.head.sequence + 1
+
+    def place(self, header: Header) -> int:
+        """Where the first entry of the next commit stands; after a gap its own header says so."""
+        if self.whole and header.sequence == self.due:
+            return self.size
+        return max(self.size, header.counts.entries - len(header.entries))
+
+    def _grow(self, commit: bytes, header: Header) -> None:
+        """Take a commit up as the head."""
+        if not self.whole:
+            self.head = Head(commit, header, ())
+            return
+        self.head = Head(commit, header, self._frontier)
+        self._frontier, tile = merkle.append(self._frontier, header.sequence, commit)
+        if tile is not None:
+            self.tiles[header.sequence // chain.SIGNATURE_EVERY] = tile
+
     def _entry(self, body: bytes, header: Header, contents: Mapping[int, tuple[bytes, bytes]]) -> Replayed | None:
-        sequence = header.sequence
-        position = len(self._sequences)
+        sequence, position = header.sequence, self.size
+        self.size += 1
         digest = entries.digest_of(body)
         self._digests += digest
         self._sequences.append(sequence)
@@ -248,10 +332,7 @@ class Replay:
             self.ended[ended] = sequence, ending.value
         self.counts = counted(self.counts, change, before)
         if self.store:
-            if isinstance(entry, GrantEntry):
-                self._grants[digest] = entry.grant
-            revoked = entry.revokes if isinstance(entry, RevokeEntry) else None
-            self.authorities.take(entry, sequence, revoked, self._grants)
+            self.authorities.take(entry, slot)
         return Replayed(entry, change, content)
 
     def _try(self, header: Header, check: Callable[[], None], position: int | None = None) -> None:
@@ -290,7 +371,7 @@ class Replay:
         return content
 
     def _judge_genesis(self, entry: GenesisEntry, header: Header) -> None:
-        made = self.authorities.made.get(self.namespace)
+        made = self.authorities.made(self.namespace)
         if self.store:
             if entry.scope is not Scope.STORE:
                 self.find("genesis", header.sequence, "the first chain is not the store's own")
@@ -310,16 +391,14 @@ class Replay:
                 self.find("store", header.sequence, "names itself")
             return
         point, stamp = header.store, header.stamp
-        if point is None or not (
-            point.sequence < len(self.authorities.commits) and self.authorities.commits[point.sequence] == point.id
-        ):
+        if point is None or self.authorities.point(point.sequence) != point.id:
             self.find("store", header.sequence, "does not name a commit of the store chain")
             return
         before = None if self.head is None else self.head.header.store
         if before is not None and before.sequence > point.sequence:
             self.find("store", header.sequence, "names an older store commit than its parent")
-        granted = self.authorities.grants.get(stamp.grant or "")
-        made = self.authorities.made.get(self.namespace)
+        granted = self.authorities.granted(stamp.grant or "")
+        made = self.authorities.made(self.namespace)
         if granted is None or made is None:
             self.find("grant", header.sequence, "names no grant of the store chain")
             return
@@ -358,7 +437,7 @@ class Replay:
         if self.store:
             self.lasts = {key.since for key in self.authorities.keys if key.entry.retires is not None}
         else:
-            self._close_keys(len(self.authorities.commits))
+            self._close_keys(MAX_INTEGER)
         for position, sequence in self.missing:
             if self.ended.get(position, (0, 0))[1] != Ending.ERASED:
                 self.find("missing", sequence, f"the content of entry {position} is gone, and no erasure explains it")
@@ -367,22 +446,17 @@ class Replay:
                 self.find("content", sequence, f"the content of entry {position} is there, though it was erased")
 
     def leaves(self) -> Iterator[bytes]:
-        """The leaves of the state tree as they stand now."""
+        """The leaves of what was replayed here, as they stand now; those of a chain with a gap mean nothing."""
         digests, stamps = bytes(self._digests), bytes(self._stamps)
-        for position, sequence in enumerate(self._sequences):
-            by, ending = self.ended.get(position, (0, 0))
+        for index, sequence in enumerate(self._sequences):
+            by, ending = self.ended.get(self.first + index, (0, 0))
             yield state.leaf(
-                digests[32 * position : 32 * position + 32],
-                stamps[32 * sequence : 32 * sequence + 32],
+                digests[32 * index : 32 * index + 32],
+                stamps[32 * index : 32 * index + 32],
                 sequence=sequence,
                 ended_by=by,
                 reason=ending,
             )
-
-    @property
-    def size(self) -> int:
-        """How many entries were replayed."""
-        return len(self._sequences)
 
 
 def check_signature(replay: Replay, keyring: signing.Keyring, commit: bytes, header: Header, signature: bytes) -> None:

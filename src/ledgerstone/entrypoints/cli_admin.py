@@ -18,7 +18,7 @@ from ledgerstone.errors import LedgerstoneError, UsageError
 
 if TYPE_CHECKING:
     from ledgerstone.core.namespaces import ProjectHints
-    from ledgerstone.core.values import Report
+    from ledgerstone.core.values import Finding, Report
     from ledgerstone.memory import Memory
 
 YES: Final = click.option("--yes", is_flag=True, help="Do not ask. Counts at a terminal only.")
@@ -104,22 +104,30 @@ def _tell_host(door: Door, program: str, *, show: bool, remove: bool) -> None:
 
 @click.command
 @verb
+@click.option("--full", is_flag=True, help="Replay everything, also what was verified here before.")
 @click.option("--accept", is_flag=True, help="Take a sound store as it is, though it lacks what was seen here.")
 @click.option("--expected", metavar="HEAD|FILE", help="What the store must contain: a head's id, or checkpoints.")
 @YES
-def verify(door: Door, *, accept: bool, expected: str | None, yes: bool) -> None:
-    """Replay all history and report every fault.
+def verify(door: Door, *, full: bool, accept: bool, expected: str | None, yes: bool) -> None:
+    """Replay history, by the rules that admitted it, and report every fault.
 
-    It is judged by the rules that admitted it. Exits 4 when there is a fault.
+    What is new since the last time, and a sample of what is older. Exits 4 when there is a fault.
     """
     from ledgerstone.entrypoints import cli_prove
 
     head = None if expected is None else cli_prove.expected(expected)
     if accept:
         door.confirm("Take this store as it is, and give up what was seen here and is not in it?", yes=yes)
-    with door.memory(check=False) as memory:
-        report = memory.verify(accept=accept, expected=head)
-    _report(door, report)
+    told: list[Finding] = []
+
+    def tell(finding: Finding) -> None:
+        told.append(finding)
+        if not door.json:
+            click.echo(_finding(finding))
+
+    with door.memory(check=False) as memory, door.progress("commits") as progress:
+        report = memory.verify(full=full, accept=accept, expected=head, progress=progress, found=tell)
+    _report(door, report, told=len(told))
 
 
 @click.command
@@ -134,23 +142,39 @@ def rebuild(door: Door) -> None:
     _report(door, report, "rebuilt from ")
 
 
-def _report(door: Door, report: Report, verb_: str = "") -> None:
-    from ledgerstone.entrypoints import shown, wire
+def _finding(finding: Finding) -> str:
+    from ledgerstone.entrypoints import shown
 
-    size = f"{report.namespaces} namespaces, {report.commits} commits, {report.entries} entries"
+    where = f"{finding.namespace} {'' if finding.sequence is None else finding.sequence}".strip()
+    return f"{finding.code:9} {where or '-'}: {shown.one_line(finding.message)}"
+
+
+def _report(door: Door, report: Report, verb_: str = "", *, told: int = 0) -> None:
+    """Answer with a report; the first ``told`` of its findings were shown when they were made."""
+    from ledgerstone.entrypoints import wire
+
+    size = f"{verb_}{report.namespaces} namespaces, {report.commits} commits, {report.entries} entries"
+    faults = f"{len(report.findings)} faults" if report.findings else "no fault"
 
     def text() -> str:
-        if report.ok:
-            return f"{verb_}{size}: no fault"
-        rows = [
-            (finding.code, shown.one_line(finding.message), f"{finding.namespace} {finding.sequence or ''}".rstrip())
-            for finding in report.findings
-        ]
-        return f"{_columns(rows)}\n{verb_}{size}: {len(rows)} faults"
+        return "\n".join([*map(_finding, report.findings[told:]), f"{size}: {faults}"])
 
     door.answer(wire.report(report), text)
+    door.say(_extent(report))
     if not report.ok:
+        door.say(report.hint or "")
         click.get_current_context().exit(FINDINGS)
+
+
+def _extent(report: Report) -> str:
+    """How much of the store was looked at."""
+    if report.since is None:
+        return "" if report.reason is None else f"everything was replayed: {report.reason}"
+    new = report.commits - report.older
+    return (
+        f"replayed: the {new} commits since the last time; of {report.older} older ones {report.sampled} were drawn "
+        "and looked at; all of them: verify --full"
+    )
 
 
 @click.command

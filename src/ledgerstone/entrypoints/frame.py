@@ -71,6 +71,21 @@ class Door:
         if not self.json and text:
             click.secho(text, dim=True, err=True)
 
+    @contextmanager
+    def progress(self, what: str) -> Iterator[Callable[[int, int], None]]:
+        """Something to tell how much is done, and of how much; shown on standard error, at a terminal only."""
+        shown = not self.json and sys.stderr.isatty()
+
+        def tell(done: int, total: int) -> None:
+            if shown:
+                click.echo(f"\x1b[K{done:,} of {total:,} {what}\r", err=True, nl=False)
+
+        try:
+            yield tell
+        finally:
+            if shown:
+                click.echo("\x1b[K", err=True, nl=False)
+
     def settled(self, memory: Memory, write: Callable[[], T]) -> T:
         """Write. Where a known project is met at a new place, ask once whether this place belongs to it."""
         try:

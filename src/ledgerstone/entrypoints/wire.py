@@ -215,6 +215,9 @@ def report(found: Report) -> dict[str, Any]:
         "namespaces": found.namespaces,
         "commits": found.commits,
         "entries": found.entries,
+        "full": found.since is None,
+        **_present(reason=found.reason, since=found.since, hint=found.hint),
+        **({} if found.since is None else {"older": found.older, "sampled": found.sampled}),
         "heads": _heads(found.heads),
     }
 

@@ -260,6 +260,14 @@ class SqliteReader:
         except ValueError as error:
             raise CorruptionError(f"the row of entry {position} is not as it was written: {error}") from error
 
+    def ended_since(self, number: int, sequence: int) -> list[int]:
+        """The positions whose rows say that a commit after a sequence ended them."""
+        records = self._column(
+            "SELECT row FROM record WHERE row BETWEEN ? AND ? AND ended_by > ?", *_range(number), sequence
+        )
+        listed = self._column("SELECT position FROM catalog WHERE number = ? AND ended_by > ?", number, sequence)
+        return sorted({*(row & _MASK for row in records), *listed})
+
     def known(self, number: int, position: int) -> Known | None:
         row = self._one(f"SELECT {_KNOWN} FROM record WHERE row = ?", number << _BITS | position)
         return None if row is None else _known(row)
