@@ -94,8 +94,8 @@ class Keyring:
         return Keyring(self._held[0], tuple(self.public.values())[1:], following=following)
 
     def alone(self, public: bytes) -> Keyring:
-        """One public key alone: to sign with where its private half is held, else to check with."""
-        if [*self.public.values()] == [public] and self.following is None:
+        """One public key alone: to sign with where its private half is held, else to check with; what follows stays."""
+        if [*self.public.values()] == [public]:
             return self
         held = next((key for key in self._held if key.public == public), None)
         return Keyring(held) if held is not None else Keyring(pins=(public,))
