@@ -306,7 +306,8 @@ def _resign(writer: Writer, namespace: str, keyring: Keyring) -> None:
 
 
 def status(ledger: Ledger, caller: Caller) -> dict[str, Any]:
-    """What a doctor wants to know of the opened store: its owner, head, key and number of namespaces."""
+    """What a doctor wants to know of the opened store: owner, head, key, anchor, log and number of namespaces."""
+    log = ledger.store.log()
     with ledger.reads(caller) as (reading, _):
         head = reading.store.head
         return {
@@ -317,5 +318,7 @@ def status(ledger: Ledger, caller: Caller) -> dict[str, Any]:
             "signer": next(iter(reading.keyring.public)),
             "writable": reading.signs,
             "anchor": "kept" if ledger.anchored else "none",
+            "fixed": ledger.store.fixed,
+            "log": dict(zip(("bytes", "unfolded"), log, strict=True)),
             "namespaces": sum(1 for _ in reading.reader.chains()) - 1,
         }

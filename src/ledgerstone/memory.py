@@ -743,7 +743,7 @@ class Memory:
         return administration.rotate(self._ledger, self.caller, new)
 
     def status(self) -> dict[str, Any]:
-        """What a doctor wants to know of the opened store: its owner, head, key and number of namespaces."""
+        """What a doctor wants to know of the opened store: owner, head, key, anchor, log and number of namespaces."""
         return administration.status(self._ledger, self.caller)
 
 

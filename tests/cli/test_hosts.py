@@ -246,3 +246,16 @@ def test_any_json_file_comes_back_byte_for_byte(
     assert json.loads(with_ours) == {**rest, "mcpServers": {**there, "ledgerstone": wanted}}
     assert cli_hosts._edit_json(path, with_ours, "mcpServers", wanted) == with_ours
     assert cli_hosts._edit_json(path, with_ours, "mcpServers", None) == before
+
+
+def test_a_server_that_cannot_start_is_said_when_a_host_is_told(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the SDK the file is written and the answer says what to install; with it, or on removal, nothing."""
+    said = desk.ask("init", "claude-code")
+    monkeypatch.setattr(cli_admin, "find_spec", lambda _: None)
+
+    lacking = desk.ask("init", "claude-code")
+    gone = desk.ask("init", "claude-code", "--remove")
+
+    assert ["notices" in answer for answer in (said, lacking, gone)] == [False, True, False]
+    assert "pip install" in lacking["notices"][0]
+    assert "pip install" in desk.invoke("init", "claude-code").stderr

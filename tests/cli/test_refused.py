@@ -90,13 +90,13 @@ def test_doctor_says_what_is_remembered(bound: Desk, store: Path) -> None:
 
 @pytest.mark.usefixtures("newer")
 def test_doctor_names_a_store_that_is_refused(bound: Desk) -> None:
-    """Exit 1, with the folder of what is remembered, and the refusal among what is wrong."""
+    """Exit 1, with the folder of what is remembered, and the refusal as the one fault."""
     result = bound.invoke("doctor", "--json")
 
     found = json.loads(result.stdout)
     assert result.exit_code == 1
     assert found["remembered"]["files"] == "not as last written"
-    assert [problem["code"] for problem in found["problems"]] == ["corruption"]
+    assert [check["name"] for check in found["checks"] if check["state"] == "fault"] == ["store"]
 
 
 def test_a_write_says_that_it_could_not_be_remembered(desk: Desk) -> None:

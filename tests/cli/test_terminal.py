@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from ledgerstone.entrypoints import shown
 from tests.cli.conftest import Desk
 
 if TYPE_CHECKING:
@@ -96,6 +97,39 @@ def test_a_long_text_wraps_within_its_margin(bound: Desk) -> None:
 
     assert max(map(len, lines)) <= 80
     assert sum(line.startswith("    cedar") for line in lines) >= 4
+
+
+def test_a_program_that_waits_says_so(bound: Desk) -> None:
+    """At a terminal ``remember -`` and ``mcp`` say on standard error what they wait for; in a pipe they say nothing."""
+    typed = bound.sit("remember", "-", types="by hand\n\x04")
+    served = bound.sit("mcp", types="\x04")
+    piped = bound.run("remember", "-", given=b"by a program")
+
+    assert b"reading the text from this terminal" in typed.out
+    assert bound.ask("recall", "hand")["items"][0]["text"] == "by hand\n"
+    assert b"this is for a host to start" in served.out
+    assert "terminal" not in piped.err
+
+
+def test_the_name_alone_shows_the_help(desk: Desk) -> None:
+    """On standard output and with exit code 0: who types it first did nothing wrong; a wrong command is refused."""
+    bare, asked = desk.run(), desk.run("--help")
+
+    assert (bare.code, bare.out, bare.err) == (0, asked.out, "")
+    assert b"ledgerstone init" in bare.out
+    assert desk.run("nonsense").code == 2
+
+
+def test_one_of_a_thing_is_not_several(desk: Desk) -> None:
+    """Counts are in words that fit them."""
+    desk.ask("init")
+    one = desk.invoke("verify").stdout
+    desk.ask("namespaces", "use", "--new")
+    several = desk.invoke("verify").stdout
+
+    assert re.fullmatch(r"1 namespace, 1 commit, \d+ entries: no fault\n", one)
+    assert re.fullmatch(r"2 namespaces, 3 commits, \d+ entries: no fault\n", several)
+    assert [shown.count(number, "entry", "entries") for number in (0, 1, 2)] == ["0 entries", "1 entry", "2 entries"]
 
 
 def test_no_color_is_respected(bound: Desk) -> None:

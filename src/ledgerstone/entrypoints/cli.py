@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import click
 
 from ledgerstone.core.values import MAX_LIST, Draft, Kind, Lane, Mode, Retention, Scope, Standing
-from ledgerstone.entrypoints import cli_admin, cli_erase, cli_move, cli_prove, host
+from ledgerstone.entrypoints import cli_admin, cli_doctor, cli_erase, cli_move, cli_prove, host
 from ledgerstone.entrypoints.frame import HELP, Door, Program, given_text, moment, verb
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def _version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:  # no
         ctx.exit()
 
 
-@click.group(cls=Ledgerstone, context_settings=HELP)
+@click.group(cls=Ledgerstone, context_settings=HELP, invoke_without_command=True)
 @click.option("--store", metavar="PATH", help="The store's file.")
 @click.option("--key-file", metavar="PATH", help="The key file.")
 @click.option("--read-only", is_flag=True, help="Write nothing. A pinned public key suffices.")
@@ -55,6 +55,8 @@ def main(ctx: click.Context, /, *, read_only: bool, **flags: str | None) -> None
     """
     if host.without_colour():
         ctx.color = False
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
     ctx.obj = Door(flags={**flags, "read_only": "yes" if read_only else None}, terminal=host.at_terminal())
 
 
@@ -239,7 +241,7 @@ def retract(door: Door, target: str, reason: str, idempotency_key: str | None, *
     _written(door, answer)
 
 
-for command in (*cli_erase.COMMANDS, *cli_move.COMMANDS, *cli_prove.COMMANDS, *cli_admin.COMMANDS):
+for command in (*cli_erase.COMMANDS, *cli_move.COMMANDS, *cli_prove.COMMANDS, *cli_admin.COMMANDS, cli_doctor.doctor):
     main.add_command(command)
 
 

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from ledgerstone.core.values import MAX_LIST, Act, Scope
-from ledgerstone.entrypoints import host
-from ledgerstone.entrypoints.frame import FINDINGS, UNWELL, Door, moment, verb
-from ledgerstone.errors import LedgerstoneError, UsageError
+from ledgerstone.entrypoints import host, projects
+from ledgerstone.entrypoints.frame import FINDINGS, MCP_HINT, Door, moment, verb
+from ledgerstone.errors import UsageError
 
 if TYPE_CHECKING:
-    from ledgerstone.core.namespaces import ProjectHints
     from ledgerstone.core.values import Finding, Report
-    from ledgerstone.memory import Memory
 
 YES: Final = click.option("--yes", is_flag=True, help="Do not ask. Counts at a terminal only.")
 HOSTS: Final = ("claude-code", "codex", "cursor", "vscode")
@@ -30,10 +27,6 @@ def own_version() -> str:
     from importlib.metadata import version
 
     return version("ledgerstone")
-
-
-# How the library says that a project is made by the first write to it.
-NEW_PROJECT: Final = "new:"
 
 
 @click.command
@@ -56,8 +49,8 @@ def init(door: Door, program: str | None, *, show: bool, remove: bool) -> None:
     made = not settings.store.exists()
     with door.memory(create=True) as memory:
         status, bound = memory.status(), memory.bound()
-        project, found_by = _project(memory, bound)
-    ready = project is not None or found_by.startswith(NEW_PROJECT)
+        project, found_by = projects.found(memory, bound)
+    ready = project is not None or found_by.startswith(projects.NEW)
     follows = 'ledgerstone remember "..."' if ready else "ledgerstone namespaces use --new"
     answer = {
         "store": str(settings.store),
@@ -87,17 +80,24 @@ def _tell_host(door: Door, program: str, *, show: bool, remove: bool) -> None:
     change = cli_hosts.plan(program, door.settings(), remove=remove)
     if not show:
         cli_hosts.carry_out(change)
-    answer = {
+    answer: dict[str, Any] = {
         "host": program,
         "file": str(change.path),
         "done": "shown" if show else change.what,
         **({"text": change.after} if show else {}),
     }
+    # The host would start a server that cannot be.
+    if not remove and find_spec("mcp") is None:
+        answer["notices"] = [f"the MCP SDK is not installed, so the host cannot start the server; {MCP_HINT}"]
     if show:
         door.say(f"{change.path} would hold ({change.what}):")
         door.answer(answer, (change.after or "").rstrip("\n"))
+    else:
+        door.answer(answer, f"{change.path}: {change.what}")
+    for notice in answer.get("notices", ()):
+        door.say(notice)
+    if show:
         return
-    door.answer(answer, f"{change.path}: {change.what}")
     if change.what in {"written", "updated"}:
         door.say(cli_hosts.HOSTS[program].follows)
 
@@ -151,10 +151,15 @@ def _finding(finding: Finding) -> str:
 
 def _report(door: Door, report: Report, verb_: str = "", *, told: int = 0) -> None:
     """Answer with a report; the first ``told`` of its findings were shown when they were made."""
-    from ledgerstone.entrypoints import wire
+    from ledgerstone.entrypoints import shown, wire
 
-    size = f"{verb_}{report.namespaces} namespaces, {report.commits} commits, {report.entries} entries"
-    faults = f"{len(report.findings)} faults" if report.findings else "no fault"
+    counts = (
+        shown.count(report.namespaces, "namespace"),
+        shown.count(report.commits, "commit"),
+        shown.count(report.entries, "entry", "entries"),
+    )
+    size = f"{verb_}{', '.join(counts)}"
+    faults = shown.count(len(report.findings), "fault") if report.findings else "no fault"
 
     def text() -> str:
         return "\n".join([*map(_finding, report.findings[told:]), f"{size}: {faults}"])
@@ -355,155 +360,6 @@ def keys(door: Door) -> None:
     door.say(str(settings.key_file))
 
 
-@click.command
-@verb
-def doctor(door: Door) -> None:
-    """Show versions, settings, the store, and what is wrong.
-
-    Each setting says what decided it. Exits 1 when anything is wrong.
-    """
-    problems: list[dict[str, str]] = []
-    answer: dict[str, Any] = {"versions": _versions()}
-    try:
-        settings = door.settings()
-    except LedgerstoneError as error:
-        problems.append(error.wire())
-    else:
-        answer["settings"] = _settings(settings)
-        answer["files"] = [_file("store", settings.store), _file("key", settings.key_file)]
-        try:
-            # Before it is opened: opening a store that is in order makes its files known.
-            answer["remembered"] = _remembered(settings)
-            with door.memory() as memory:
-                answer["store"], answer["bound"] = memory.status(), memory.bound()
-                project, answer["found_by"] = _project(memory, answer["bound"])
-                found_by = answer["found_by"]
-                if project is None and settings.place is not None and not found_by.startswith(NEW_PROJECT):
-                    problems.append({"code": "namespace", "message": answer["found_by"], "hint": ""})
-        except LedgerstoneError as error:
-            problems.append(error.wire())
-    answer["problems"] = problems
-    door.answer(answer, lambda: _diagnosis(answer))
-    if problems:
-        click.get_current_context().exit(UNWELL)
-
-
-def _diagnosis(answer: Mapping[str, Any]) -> str:
-    from ledgerstone.entrypoints import shown
-
-    parts = [shown.columns(answer["versions"].items())]
-    if "settings" in answer:
-        parts.append(
-            shown.columns((each["name"], shown.one_line(each["value"]), each["source"]) for each in answer["settings"])
-        )
-        parts.append(
-            shown.columns(
-                (f"{each['name']} file", each["path"], each.get("mode", "missing")) for each in answer["files"]
-            )
-        )
-    if "remembered" in answer:
-        known = answer["remembered"]
-        rows = [("remembered store", known["store"] or "none"), ("remembered in", known["folder"], known["files"])]
-        parts.append(shown.columns(rows))
-    if "store" in answer:
-        rows = [(name, _word(value)) for name, value in answer["store"].items()]
-        rows += [(f"bound {name}", shown.one_line(_word(value))) for name, value in answer["bound"].items()]
-        parts.append(shown.columns([*rows, ("found by", shown.one_line(answer["found_by"]))]))
-    found = [
-        f"{shown.one_line(each['message'])}  {shown.dim(shown.one_line(each['hint']))}" for each in answer["problems"]
-    ]
-    parts.append("\n".join(f"{click.style('problem', fg='red')}  {each}" for each in found) or "no problem found")
-    return "\n\n".join(parts)
-
-
-def _versions() -> dict[str, str]:
-    import platform
-
-    import apsw
-
-    with_words = "ENABLE_FTS5" in apsw.compile_options
-    return {
-        "ledgerstone": own_version(),
-        "python": platform.python_version(),
-        "sqlite": apsw.sqlite_lib_version(),
-        "apsw": apsw.apsw_version(),
-        "fts5": "yes" if with_words else "no",
-        "system": platform.platform(terse=True),
-    }
-
-
-def _settings(settings: host.Settings) -> list[dict[str, str]]:
-    values = {
-        "store": str(settings.store),
-        "key_file": str(settings.key_file),
-        "public_key": settings.public_key or "none pinned",
-        "read_only": _word(settings.read_only),
-        "principal": settings.principal,
-        "session": settings.session or "none",
-        "project": settings.project or "by its place",
-        "place": str(settings.place) if settings.place is not None else f"none: {settings.no_place}",
-        "new_places": "allow" if settings.new_places else "confirm",
-        "origin": f"{settings.origin.value} (of what comes by MCP)",
-        "recall.bytes": str(settings.budget.bytes),
-        "recall.items": str(settings.budget.items),
-    }
-    return [
-        {"name": name, "value": value, "source": settings.won.get(name, "default")} for name, value in values.items()
-    ]
-
-
-def _file(name: str, path: Path) -> dict[str, str]:
-    try:
-        mode = f"{stat.S_IMODE(path.stat().st_mode):04o}"
-    except OSError:
-        return {"name": name, "path": str(path)}
-    return {"name": name, "path": str(path), "mode": mode}
-
-
-def _remembered(settings: host.Settings) -> dict[str, str | None]:
-    """What this machine remembers of the store outside it: which one, where, and whether the files still look so."""
-    from ledgerstone.store.sqlite import mark
-
-    anchors = host.anchors(settings)
-    found = "not known"
-    if anchors.recorded():
-        found = "as last written" if anchors.unchanged(mark(settings.store.resolve())) else "not as last written"
-    known = anchors.store()
-    anchors.close()
-    return {"folder": str(anchors.folder), "store": known, "files": found}
-
-
-def _project(memory: Memory, bound: Mapping[str, Any]) -> tuple[str | None, str]:
-    """The project that is bound, and by which rule it was found; or None, and why."""
-    found = bound.get(Scope.PROJECT.value)
-    known = {each["namespace"]: each["aliases"] for each in memory.namespaces()}
-    if found is None:
-        return None, "no place to speak of: work in a project's directory"
-    if found not in known:
-        return None, str(found)
-    hints = memory.caller.project
-    return str(found), "" if hints is None else _rule(hints, known[found])
-
-
-def _rule(hints: ProjectHints, aliases: Iterable[str]) -> str:
-    """Which hint led to a project that has these aliases, in the order in which hints are weighed."""
-    from ledgerstone.core.namespaces import choose_remote
-
-    known = set(aliases)
-    if hints.explicit or hints.binding:
-        return "named outright"
-    inside = next((f"path {path}" for path in hints.inside if path in known), None)
-    if inside is not None:
-        return inside
-    try:
-        remote = choose_remote(hints.remotes)
-    except LedgerstoneError:
-        remote = None
-    if remote in known:
-        return f"remote {remote}"
-    return next((f"path {path}" for path in hints.paths if path in known), "")
-
-
 @contextmanager
 def _sdk() -> Iterator[None]:
     """Say how to install the MCP SDK, an extra, where an import misses it."""
@@ -512,15 +368,15 @@ def _sdk() -> Iterator[None]:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in {"anyio", "mcp", "mcp_types", "pydantic"}:
             raise
-        raise UsageError(
-            "the MCP SDK is not installed", hint="install it from the checkout: pip install '.[mcp]'"
-        ) from None
+        raise UsageError("the MCP SDK is not installed", hint=MCP_HINT) from None
 
 
 @click.command
 @verb
 def mcp(door: Door) -> None:
     """Serve MCP on standard input and output."""
+    if door.terminal:
+        door.say("serving MCP on standard input and output: this is for a host to start. Ctrl-C ends it")
     with _sdk():
         from ledgerstone.entrypoints.mcp import serve
     serve(door.flags)
@@ -561,14 +417,10 @@ def _columns(rows: Iterable[tuple[str, ...]]) -> str:
     return columns(rows)
 
 
-def _word(value: object) -> str:
-    return ("yes" if value else "no") if isinstance(value, bool) else str(value)
-
-
 def _time(microseconds: int | None) -> str | None:
     from ledgerstone.core.values import time_text
 
     return None if microseconds is None else time_text(microseconds)
 
 
-COMMANDS: Final = (init, verify, rebuild, audit, namespaces, grants, keys, doctor, mcp, demo, completion)
+COMMANDS: Final = (init, verify, rebuild, audit, namespaces, grants, keys, mcp, demo, completion)

@@ -214,12 +214,15 @@ def _tell(door: Door, moved: Moved, more: dict[str, str]) -> None:
         rows = [
             ("store", moved.store),
             ("head", f"{moved.sequence} {moved.head.hex()}"),
-            ("holds", f"{moved.namespaces} namespaces, {moved.commits} commits, verified"),
+            (
+                "holds",
+                f"{shown.count(moved.namespaces, 'namespace')}, {shown.count(moved.commits, 'commit')}, verified",
+            ),
             ("file", str(moved.path)),
             *((name.replace("_", " "), value) for name, value in more.items()),
         ]
         if moved.new is not None:
-            rows.append(("new", f"{sum(moved.new.values())} commits"))
+            rows.append(("new", shown.count(sum(moved.new.values()), "commit")))
         rows += [("given up", f"{name} {sequence}") for name, sequence in (moved.abandoned or {}).items()]
         if moved.replaced is not None:
             rows.append(("replaced", str(moved.replaced)))

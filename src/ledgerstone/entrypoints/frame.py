@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 
+MCP_HINT: Final = "install it from the checkout: pip install '.[mcp]'"
 UNWELL: Final = 1
 FINDINGS: Final = 4
 INTERRUPTED: Final = 130
@@ -198,6 +199,10 @@ def given_text(argument: str) -> str:
         return argument
     from ledgerstone.core.values import MAX_TEXT_BYTES
 
+    if sys.stdin.isatty():
+        click.secho(
+            "reading the text from this terminal; Ctrl-D at the beginning of a line ends it", dim=True, err=True
+        )
     data = sys.stdin.buffer.read(MAX_TEXT_BYTES + 1)
     try:
         return data.decode()

@@ -1,19 +1,25 @@
-"""What a working directory says about its project: git's own files, read without git."""
+"""What a working directory says about its project, by git's own files, read without git; and what came of it."""
 
 from __future__ import annotations
 
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
-from ledgerstone.core.namespaces import ProjectHints, normalise_remote, readable
-from ledgerstone.errors import NamespaceError
+from ledgerstone.core.namespaces import ProjectHints, choose_remote, normalise_remote, readable
+from ledgerstone.core.values import Scope
+from ledgerstone.errors import LedgerstoneError, NamespaceError
 
+if TYPE_CHECKING:
+    from ledgerstone.memory import Memory
+
+# How the library says that a project is made by the first write to it.
+NEW: Final = "new:"
 MAX_GIT_FILE_BYTES: Final = 1 << 20
 
 REPAIR_HINT: Final = "repair it, or name the project by its id"
@@ -233,3 +239,32 @@ def _texts(paths: Iterable[Path]) -> tuple[str, ...]:
 
 def _shown(path: Path) -> str:
     return readable(str(path))
+
+
+def found(memory: Memory, bound: Mapping[str, Any]) -> tuple[str | None, str]:
+    """The project that is bound, and by which rule it was found; or None, and why."""
+    project = bound.get(Scope.PROJECT.value)
+    known = {each["namespace"]: each["aliases"] for each in memory.namespaces()}
+    if project is None:
+        return None, "no place to speak of: work in a project's directory"
+    if project not in known:
+        return None, str(project)
+    hints = memory.caller.project
+    return str(project), "" if hints is None else _rule(hints, known[project])
+
+
+def _rule(hints: ProjectHints, aliases: Iterable[str]) -> str:
+    """Which hint led to a project that has these aliases, in the order in which hints are weighed."""
+    known = set(aliases)
+    if hints.explicit or hints.binding:
+        return "named outright"
+    inside = next((f"path {path}" for path in hints.inside if path in known), None)
+    if inside is not None:
+        return inside
+    try:
+        remote = choose_remote(hints.remotes)
+    except LedgerstoneError:
+        remote = None
+    if remote in known:
+        return f"remote {remote}"
+    return next((f"path {path}" for path in hints.paths if path in known), "")

@@ -139,9 +139,14 @@ def wrapped(text: str, width: int | None) -> str:
     return fill(text, room, subsequent_indent=MARGIN, break_long_words=False, break_on_hyphens=False)
 
 
-def versions(count: int) -> str:
+def versions(number: int) -> str:
     """A number of versions in words."""
-    return "1 version" if count == 1 else f"{count} versions"
+    return count(number, "version")
+
+
+def count(number: int, one: str, many: str | None = None) -> str:
+    """A number of things in words."""
+    return f"{number} {one if number == 1 else many or f'{one}s'}"
 
 
 def _some(rows: Iterable[tuple[str, ...]]) -> Iterator[str]:

@@ -357,6 +357,13 @@ class SqliteStore:
             self._connection = self._connect()
             self._lost = False
 
+    def log(self) -> tuple[int, int]:
+        """How many bytes the log has, and how many of its pages are not in the database yet; nothing is changed."""
+        with self._lock, translated():
+            self._usable()
+            _, pages, folded = self._connection.execute("PRAGMA wal_checkpoint(NOOP)").get
+        return self._wal.stat().st_size if self._wal.exists() else 0, max(pages - folded, 0)
+
     def copy(self, target: Path) -> None:
         """Write all of the store, as of one moment, into an empty file, without free pages and without a log."""
         with self._lock, translated():
