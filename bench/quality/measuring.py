@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
 from time import process_time
 from typing import Any, Final
 
@@ -85,10 +86,14 @@ class Run:
 
 
 def opened(path: Path) -> Memory:
-    """A store in a new file as the base install makes it, with a clock that stands still and chance from a seed."""
+    """A store in a new file as the base install makes it, with a clock that stands still and chance from a seed.
+
+    It is remembered in a directory beside it: what vouches for nothing says so in every answer, and that costs bytes.
+    """
     chance = random.Random(path.name)
+    state = path.with_name(f"{path.name}.state")
     return Memory.open(
-        path, keys=KEYS, caller=CALLER, state=None, create=True, clock=lambda: NOW, entropy=chance.randbytes
+        path, keys=KEYS, caller=CALLER, state=state, create=True, clock=lambda: NOW, entropy=chance.randbytes
     )
 
 
@@ -98,16 +103,13 @@ def measure(
     """Each configuration over the set; every store is made once, in ``folder``, and asked by all of them."""
     rows: list[list[Row]] = [[] for _ in configurations]
     took: list[list[float]] = [[] for _ in configurations]
-    for number, store in enumerate(collection.stores):
-        path = folder / f"{number}.db"
-        with opening(path) as memory:
+    for store in collection.stores:
+        with TemporaryDirectory(dir=folder) as room, opening(Path(room) / "quality.db") as memory:
             names = fill(memory, store.documents)
             for turn, configuration in enumerate(configurations):
                 for row, seconds in _asked(memory, store, names, configuration):
                     rows[turn].append(row)
                     took[turn].append(seconds)
-        for file in folder.glob(f"{path.name}*"):
-            file.unlink()
     return [
         Run(collection.name, collection.sha256, configuration, tuple(rows[turn]), 1_000 * median(took[turn]))
         for turn, configuration in enumerate(configurations)

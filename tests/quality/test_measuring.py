@@ -49,7 +49,7 @@ def test_no_label_is_in_the_file(tmp_path: Path) -> None:
     with opened(path) as memory:
         fill(memory, [Document("labelled_1", "a walrus", "labelled", "labelled_session"), Document("2", "a carpenter")])
 
-    held = b"".join(file.read_bytes() for file in tmp_path.iterdir())
+    held = b"".join(file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
     assert b"walrus" in held
     assert b"labelled" not in held
 

@@ -75,11 +75,11 @@ def test_many_questions_share_no_word_with_their_note(notes: Store) -> None:
 def test_words_find_what_they_found(lexical: Run) -> None:
     """An identifier's note comes first, a question in the note's own words among ten, and no corrected note ever.
 
-    The bound is what words alone reached when this was written: a change of the lexical lane may not go below it.
+    The bound is a point below the 0.594 that words alone have reached: a lane may not lower it by more.
     """
     rows = {name: [row.scores for row in lexical.rows if row.category == name] for name in ("exact", "natural")}
 
     assert means(rows["exact"])["r@1"] == 1
     assert means(rows["natural"])["r@10"] == 1
-    assert lexical.means["r@10"] > 0.59
+    assert lexical.means["r@10"] > 0.584
     assert lexical.stale == 0
