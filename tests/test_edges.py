@@ -75,7 +75,7 @@ def test_a_missing_newest_version_is_not_overlooked(scratch: Scratch) -> None:
 def test_a_read_within_a_read_is_refused_plainly(ada: Memory) -> None:
     """An iterator that is still going on is named, and no damage is claimed."""
     ada.remember("One.")
-    going_on = ada.records()
+    going_on = ada.records().pieces
     next(going_on)
 
     with pytest.raises(UsageError, match="another read of this store is still going on"):

@@ -394,7 +394,7 @@ def test_a_session_goes_wherever_it_spoke(scratch: Scratch, ada: Memory) -> None
     done = ada.forget("session:evening", dry_run=False)
 
     assert sorted(done.addresses) == sorted(record.address for record in goes)
-    assert len(done.commits) == 4
+    assert len(done.commits) == 5
     assert [ada.get(record.memory).text for record in stays] == [record.text for record in stays]
     scratch.heads()
     with pytest.raises(NotFoundError):
@@ -402,15 +402,16 @@ def test_a_session_goes_wherever_it_spoke(scratch: Scratch, ada: Memory) -> None
 
 
 def test_a_session_does_not_take_the_text_of_another(scratch: Scratch, ada: Memory) -> None:
-    """A task that it closed was said elsewhere and stays; that its reason stays too is told."""
+    """A task that it closed was said elsewhere and stays, closed; the reason that it gave goes."""
     task = ada.remember(Draft(text="Water the ferns", kind=Kind.TASK)).record
     closed = scratch.by(EVENING).close_task(task.memory, reason="It rained.").record
 
     done = ada.forget("session:evening", dry_run=False)
 
-    assert done.addresses == ()
-    assert done.left == (f"{closed.address}: the reason given there goes only with its text",)
-    assert ada.get(task.memory).reason == "It rained."
+    assert (done.addresses, done.reasons, done.left) == ((), (closed.address,), ())
+    now = ada.get(task.memory)
+    assert (now.text, now.status, now.standing, now.reason) == (task.text, Status.CLOSED, Standing.CURRENT, None)
+    scratch.heads()
     assert ada.forget("session:morning", dry_run=False).addresses == (task.address, closed.address)
 
 
@@ -449,13 +450,191 @@ def test_all_of_a_namespace_goes(scratch: Scratch, ada: Memory, tmp_path: Path) 
 
     done = ada.forget(f"namespace:{namespace}", dry_run=False)
 
-    assert (len(done.addresses), len(done.commits), done.left) == (MANY + 1, 2, ())
+    assert (len(done.addresses), len(done.commits), done.left) == (MANY + 1, 3, ())
     assert held(tmp_path, "filler", "cedar shelf", "shelf-7") == set()
     assert ada.get(stays.memory).text == "For the user."
     scratch.heads()
-    assert ada.remember("anew").record.namespace == namespace
+    assert ada.remember("anew", namespace=namespace).record.namespace == namespace
     with pytest.raises(NotFoundError):
         ada.forget(f"namespace:{namespace[:-1]}0")
+
+
+def test_the_name_of_a_session_goes_with_it(scratch: Scratch, ada: Memory, tmp_path: Path) -> None:
+    """From every file, the namespace's too; what else was said there is told by its id, and so it can be named."""
+    wombat = scratch.by(replace(ADA, session="wombat-session"))
+    wombat.remember("For the session.", scope=Scope.SESSION)
+    task = ada.remember(Draft(text="Water the ferns", kind=Kind.TASK)).record
+    closed = wombat.close_task(task.memory).record
+    plan = ada.forget("session:wombat-session")
+    assert closed.session == "wombat-session"
+
+    done = ada.forget("session:wombat-session", dry_run=False)
+
+    assert (plan.names, len(plan.names)) == (done.names, 2)
+    assert (done.left, held(tmp_path, "wombat")) == ((), set())
+    opaque = ada.get(closed.address).session
+    assert opaque in done.names
+    with pytest.raises(NotFoundError):
+        ada.forget("session:wombat-session")
+    wombat.close_task(ada.remember(Draft(text="Weed", kind=Kind.TASK)).record.memory, reason="by the old name")
+    ada.remember("said under the id")
+    assert ada.forget(f"session:{opaque}").names == ()
+    assert wombat.remember("anew", scope=Scope.SESSION).record.session == "wombat-session"
+    heads, rows = scratch.heads(), _rows(scratch)
+    ada.rebuild()
+    assert (scratch.heads(), _rows(scratch)) == (heads, rows)
+
+
+def test_the_name_of_a_principal_goes_with_what_it_said(scratch: Scratch, ada: Memory, tmp_path: Path) -> None:
+    """And the names of its sessions; its grants then are nobody's, and the next of that name is somebody else."""
+    namespace = ada.remember("By Ada.").record.namespace
+    for act in (Act.READ, Act.WRITE):
+        ada.grant("bandicoot", act, namespace=namespace)
+    bandicoot = scratch.by(replace(BOB, principal="bandicoot", session="numbat-session"))
+    his = bandicoot.remember("By the other.").record
+
+    done = ada.forget("principal:bandicoot", dry_run=False)
+
+    assert (done.addresses, len(done.names), done.left) == ((his.address,), 2, ())
+    assert held(tmp_path, "bandicoot", "numbat") == set()
+    gone = ada.get(his.memory)
+    assert (gone.principal, gone.session) == (done.names[0], done.names[1])
+    with pytest.raises(AuthorityError):
+        bandicoot.remember("I am back.")
+    ada.grant("bandicoot", Act.READ, namespace=namespace)
+    assert bandicoot.get(his.memory).principal == done.names[0]
+    scratch.heads()
+
+
+def test_your_own_name_stays_and_that_is_told(scratch: Scratch, ada: Memory) -> None:
+    """Nobody locks themselves out, nor the owner; the texts go all the same, and another's name too."""
+    record = ada.remember("By Ada.").record
+    for act, scope in ((Act.FORGET, Scope.PROJECT), (Act.ADMIN, Scope.STORE)):
+        ada.grant("bob", act, scope=scope)
+    ada.grant("bob", Act.FORGET, namespace=record.namespace)
+
+    by_bob = scratch.by(BOB).forget("principal:ada")
+    own = ada.forget("principal:ada", dry_run=False)
+
+    assert by_bob.left == ("the name of the store's owner stays: by it the store knows whose it is",)
+    assert own.left == ("your own name stays: by it the store knows which grants are yours",)
+    assert (own.addresses, own.names) == ((record.address,), (own.names[0],))
+    assert own.names[0].startswith("ses_")
+    assert ada.remember("Still here.").record.principal == "ada"
+    assert ada.forget("principal:bob", dry_run=False).names[0].startswith("prn_")
+    scratch.heads()
+
+
+def test_what_leads_to_a_namespace_goes_with_it(scratch: Scratch, ada: Memory, tmp_path: Path) -> None:
+    """Its name, remotes and paths, also those that were detached; its id leads there, and its remote to a new one."""
+    namespace = ada.remember("Here.").record.namespace
+    ada.alias(namespace, path="/home/quoll/cedar")
+    ada.detach(namespace, "/home/quoll/cedar")
+    stays = scratch.by(ELSEWHERE).remember("There.").record
+
+    done = ada.forget(f"namespace:{namespace}", dry_run=False)
+
+    assert done.names == (namespace, f"{namespace} remote", f"{namespace} path", f"{namespace} path")
+    assert (done.left, held(tmp_path, "here.git", "/src/here", "quoll")) == ((), set())
+    scratch.heads()
+    assert ada.remember("by its id", namespace=namespace).record.namespace == namespace
+    assert ada.remember("by its remote").record.namespace != namespace
+    assert scratch.by(ELSEWHERE).get(stays.memory).text == "There."
+
+
+def test_a_program_s_name_goes_alone(scratch: Scratch, ada: Memory, tmp_path: Path) -> None:
+    """What was said through it stays, under its id."""
+    record = scratch.by(replace(ADA, host="dunnart")).remember("Through it.").record
+
+    done = ada.forget("host:dunnart", dry_run=False)
+
+    assert (done.addresses, done.left, held(tmp_path, "dunnart")) == ((), (), set())
+    assert (ada.get(record.memory).text, ada.get(record.memory).host) == ("Through it.", done.names[0])
+    scratch.heads()
+
+
+def test_a_name_takes_the_grant_to_administer(scratch: Scratch, ada: Memory) -> None:
+    """Without it the texts go and the names stay, which is told."""
+    record = scratch.by(EVENING).remember("In the evening.").record
+    (admin,) = (grant["grant"] for grant in ada.grants() if grant["act"] == "admin")
+    ada.revoke(admin)
+
+    done = ada.forget("session:evening", dry_run=False)
+
+    assert (done.addresses, done.names) == ((record.address,), ())
+    assert done.left == ("the names in the store chain stay: to erase them takes the grant to administer",)
+    assert ada.get(record.memory).session == "evening"
+
+
+def test_a_reason_goes_by_itself(scratch: Scratch, ada: Memory, tmp_path: Path) -> None:
+    """That of a close, of a retraction and of an erasure; text, version and tombstone stay, and a rebuild agrees."""
+    task = ada.remember(Draft(text="Water the ferns", kind=Kind.TASK)).record
+    ada.close_task(task.memory, reason="A kowari said so.")
+    wrong = ada.remember(Draft(text="The lake is salty", key="lake")).record
+    ada.retract(wrong.memory, reason="A planigale tasted it.", reject=True)
+    (commit,) = ada.forget(ada.remember("gone").record.memory, reason="The mulgara asked.", dry_run=False).commits
+    targets = [f"reason:{task.memory}@2", f"reason:{wrong.memory}@2", f"reason:{commit[0]}@{commit[1]}"]
+
+    done = ada.forget(targets, dry_run=False)
+
+    assert (done.reasons, done.addresses) == (
+        (f"{task.memory}@2", f"{wrong.memory}@2", f"{commit[0]}@{commit[1]}"),
+        (),
+    )
+    assert (done.left, held(tmp_path, "kowari", "planigale", "mulgara")) == ((), set())
+    assert [ada.get(record.memory).reason for record in (task, wrong)] == [None, None]
+    assert scratch.by(MODEL).remember(Draft(text="the lake is SALTY", key="lake")).record.standing is Standing.HELD
+    heads, rows = scratch.heads(), _rows(scratch)
+    ada.rebuild()
+    assert (scratch.heads(), _rows(scratch)) == (heads, rows)
+    for target in (*targets, f"reason:{task.memory}@1", f"reason:{NOBODY}@2"):
+        with pytest.raises(NotFoundError):
+            ada.forget(target)
+    with pytest.raises(UsageError, match="a reason is named by"):
+        ada.forget(f"reason:{task.memory}")
+    assert ada.forget(task.memory, dry_run=False).addresses == (f"{task.memory}@1", f"{task.memory}@2")
+    scratch.heads()
+
+
+@pytest.mark.parametrize("what", ["name", "reason"])
+def test_what_was_struck_is_not_put_back(scratch: Scratch, ada: Memory, what: str) -> None:
+    """The very bytes of a name or a reason, put back by another program, are refused where they are read."""
+    evening = scratch.by(replace(ADA, session="potoroo-session"))
+    task = evening.remember(Draft(text="Water the ferns", kind=Kind.TASK)).record
+    ada.close_task(task.memory, reason="The potoroo came.")
+    with _by_hand(scratch) as execute:
+        rows = execute("SELECT row, salt, body FROM content WHERE instr(body, CAST('potoroo' AS BLOB))").fetchall()
+    ada.forget("session:potoroo-session" if what == "name" else f"reason:{task.memory}@2", dry_run=False)
+    scratch.heads()
+    gone = [row for row in rows if (b'"name"' in bytes(row[2])) == (what == "name")]  # type: ignore[arg-type]
+
+    with _by_hand(scratch) as execute:
+        execute("INSERT INTO content(row, salt, body) VALUES(?, ?, ?)", gone[0])
+
+    with pytest.raises(CorruptionError, match="was erased, yet has content"):
+        scratch.reopen().get(f"{task.memory}@1" if what == "name" else task.memory)
+    assert "content" in {finding.code for finding in scratch.memory.verify().findings}
+
+
+def test_a_backup_does_not_bring_a_name_back(scratch: Scratch, tmp_path: Path) -> None:
+    """An older copy that is accepted loses again the names and reasons that were erased here."""
+    state = tmp_path / "state"
+    scratch.memory.close()
+    with _anchored(scratch, state, replace(ADA, session="wombat-session")) as memory:
+        task = memory.remember(Draft(text="Water the ferns", kind=Kind.TASK)).record
+    with _anchored(scratch, state) as memory:
+        memory.close_task(task.memory, reason="The kowari came.")
+    backup = Path(shutil.copy(scratch.path, tmp_path / "backup"))
+    with _anchored(scratch, state) as memory:
+        memory.forget(["session:wombat-session", f"reason:{task.memory}@2"], dry_run=False)
+    shutil.move(backup, scratch.path)
+
+    with Memory.open(scratch.path, keys=scratch.keys, caller=ADA, state=state, check=False) as memory:
+        assert memory.verify(accept=True).ok
+
+    assert held(tmp_path, "wombat", "kowari") == set()
+    scratch.memory = scratch.open()
+    scratch.heads()
 
 
 def test_erasing_twice_is_erasing_once(scratch: Scratch, ada: Memory) -> None:

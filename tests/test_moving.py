@@ -94,9 +94,9 @@ def imported(lines: list[bytes], path: Path, *, caller: Caller = OWNER, keys: Ke
 
 
 def exported(path: Path, namespace: str | None = None) -> list[bytes]:
-    """All lines of an export."""
-    with opened(path) as memory:
-        return list(memory.export(namespace))
+    """All lines of an export that is not put on record, and so changes nothing."""
+    with opened(path, keys=READ_ONLY) as memory:
+        return list(memory.export(namespace).pieces)
 
 
 def said(path: Path, text: str, **draft: Any) -> str:
@@ -459,8 +459,8 @@ def test_an_export_has_the_form_of_the_golden_ledger(tmp_path: Path) -> None:
 
     Memory.import_lines(lines, tmp_path / "g.db", keys=GOLDEN_KEYS, caller=replace(OWNER, principal="local:ada"))
 
-    with Memory.open(tmp_path / "g.db", keys=GOLDEN_KEYS, caller=OWNER, state=None) as memory:
-        assert list(memory.export()) == lines
+    with Memory.open(tmp_path / "g.db", keys=GOLDEN_KEYS, caller=OWNER, state=None, read_only=True) as memory:
+        assert list(memory.export().pieces) == lines
 
 
 def test_a_stranger_verifies_an_export(home: Home, tmp_path: Path) -> None:
@@ -645,7 +645,7 @@ def test_an_erasure_travels_with_an_export(home: Home, tmp_path: Path) -> None:
 
 
 def test_one_namespace_leaves_without_the_others(home: Home, tmp_path: Path) -> None:
-    """Its export verifies, has no word of the others, is no store of its own, and brings its news to a copy."""
+    """Its export verifies, has no word of the others, and brings its news to a copy."""
     copy = tmp_path / "copy.db"
     imported(exported(home.path), copy)
     said(home.path, "news of the user")
@@ -658,10 +658,90 @@ def test_one_namespace_leaves_without_the_others(home: Home, tmp_path: Path) -> 
     assert "news of the user" in text
     assert "cedar" not in text
     assert [line.partition(":")[0] for line in stranger(lines, tmp_path)] == [f"of {user} alone", "0 faults"]
-    with pytest.raises(ConflictError, match="no store of its own"):
-        imported(lines, tmp_path / "alone.db")
     assert imported(lines, copy).new == {user: 1}
     assert report(copy).heads == report(home.path).heads
+
+
+def test_one_namespace_begins_a_store_of_its_own(home: Home, tmp_path: Path) -> None:
+    """Its records are there and it verifies; it says what it goes on without, and has no byte of the others' names."""
+    path = tmp_path / "alone.db"
+    with opened(home.path) as memory:
+        user, project = memory.bound()["user"], memory.bound()["project"]
+        expected = {record.address: record.text for record in memory.records(user).pieces}
+
+    moved = imported(exported(home.path, user), path)
+
+    assert (moved.namespaces, report(path).findings) == (1, ())
+    assert report(path).heads[user] == report(home.path).heads[user]
+    assert b"cedar" not in bytes_of(path)
+    with opened(path) as memory:
+        assert {record.address: record.text for record in memory.records(user).pieces} == expected
+        assert [each["namespace"] for each in memory.namespaces()] == [user]
+        events = {event.operation: event.count for event in memory.audit(limit=1000)}
+        assert (events["parting"], events["forget"]) == (2, 6)
+        with pytest.raises(NotFoundError):
+            memory.remember("there", namespace=project)
+        memory.remember("goes on", scope=Scope.USER)
+        memory.remember("a new project", scope=Scope.PROJECT)
+        assert memory.rebuild().namespaces == 3
+        assert memory.verify().ok
+    assert stranger(exported(path), tmp_path) == ["0 faults"]
+
+
+def test_a_store_that_began_so_takes_it_again_and_no_other_history(home: Home, tmp_path: Path) -> None:
+    """The same export changes nothing; what the first store wrote since, and its other namespaces, are refused."""
+    path = tmp_path / "alone.db"
+    with opened(home.path) as memory:
+        user = memory.bound()["user"]
+    lines, whole = exported(home.path, user), exported(home.path)
+    imported(lines, path)
+    before = dump(path)
+
+    assert imported(lines, path).new == {}
+    with pytest.raises(ConflictError, match="goes on without"):
+        imported(whole, path)
+    with opened(home.path) as memory:
+        memory.grant("local:eve", Act.READ, scope=Scope.USER)
+    with pytest.raises(ConflictError, match="a fork"):
+        imported(exported(home.path, user), path)
+    with pytest.raises(ConflictError, match="a fork"):
+        imported(exported(path), home.path)
+
+    assert dump(path) == before
+
+
+def test_a_store_of_its_own_takes_the_key(home: Home, tmp_path: Path) -> None:
+    """By a public key alone it cannot say what it goes on without, and nothing is made."""
+    with opened(home.path) as memory:
+        user = memory.bound()["user"]
+    lines = exported(home.path, user)
+
+    with pytest.raises(StoreError, match="read-only"):
+        imported(lines, tmp_path / "alone.db", keys=READ_ONLY)
+
+    assert not (tmp_path / "alone.db").exists()
+    assert imported(lines, tmp_path / "alone.db").new
+
+
+def test_a_name_that_was_struck_leaves_a_copy_too(home: Home, tmp_path: Path) -> None:
+    """With an export of the whole store, and with one of a namespace, which has no names of the others."""
+    copies = [tmp_path / "whole.db", tmp_path / "part.db"]
+    with opened(home.path, caller=replace(OWNER, session="wombat")) as memory:
+        memory.remember("said by it", scope=Scope.USER)
+        user = memory.bound()["user"]
+    for copy in copies:
+        imported(exported(home.path), copy)
+        assert b"wombat" in bytes_of(copy)
+    with opened(home.path) as memory:
+        memory.forget("session:wombat", dry_run=False)
+    shutil.rmtree(home.path.with_name("state"))
+
+    imported(exported(home.path), copies[0])
+    imported(exported(home.path, user), copies[1])
+
+    for copy in copies:
+        assert report(copy).findings == ()
+        assert b"wombat" not in bytes_of(copy)
 
 
 def test_names_that_were_left_out_are_not_missed_in_silence(home: Home, tmp_path: Path) -> None:
@@ -685,13 +765,59 @@ def test_a_program_takes_along_only_what_it_is_bound_to(home: Home) -> None:
     elsewhere = replace(TOOL, project=None)
 
     with opened(home.path, caller=TOOL) as memory:
-        assert list(memory.export(bound["project"]))
+        assert list(memory.export(bound["project"]).pieces)
         with pytest.raises(AuthorityError):
-            list(memory.export())
+            memory.export()
     with opened(home.path, caller=elsewhere) as memory, pytest.raises(AuthorityError):
-        list(memory.export(bound["project"]))
+        memory.export(bound["project"])
     with opened(home.path) as memory, pytest.raises(NotFoundError):
-        list(memory.export("ns_0000000000000000"))
+        memory.export("ns_0000000000000000")
+
+
+@pytest.mark.parametrize("way", ["export", "records"])
+def test_an_export_is_in_the_audit_trail(home: Home, way: str) -> None:
+    """Who took which namespace along, when and by which grant, before any of it leaves; and the whole store."""
+    with opened(home.path) as memory:
+        user = memory.bound()["user"]
+        heads = report(home.path).heads
+
+        of_one = getattr(memory, way)(user)
+        of_all = getattr(memory, way)()
+
+        assert (of_one.notices, of_all.notices) == ((), ())
+        whole, one = (event for event in memory.audit() if event.operation == "export")
+        assert (one.target, whole.target) == (user, None)
+        assert (one.principal, one.at) == ("local:ada", later())
+        grants = {grant["grant"]: grant["act"] for grant in memory.grants()}
+        assert [grants[str(event.grant)] for event in (one, whole)] == ["read", "admin"]
+        assert list(of_all.pieces)
+        assert memory.verify().ok
+    assert report(home.path).heads[user] == heads[user]
+
+
+def test_an_export_that_cannot_be_recorded_says_so(home: Home) -> None:
+    """A store that is open read-only gives it all the same; nobody who may not have it gets it."""
+    before = home.path.read_bytes()
+
+    with opened(home.path, read_only=True) as memory:
+        exported = memory.export()
+        assert exported.notices == ("this export is not in the audit trail: the store is open read-only",)
+        assert list(exported.pieces)
+    with opened(home.path, read_only=True, caller=TOOL) as memory, pytest.raises(AuthorityError):
+        memory.export()
+
+    assert home.path.read_bytes() == before
+
+
+def test_an_export_s_record_is_judged(home: Home) -> None:
+    """A copy that imports it verifies, whether it has the namespace up to that head or not."""
+    with opened(home.path) as memory:
+        lines = list(memory.export(memory.bound()["user"]).pieces)
+
+    imported(lines, home.path.with_name("alone.db"))
+    imported(exported(home.path), home.path.with_name("copy.db"))
+
+    assert [report(home.path.with_name(name)).findings for name in ("alone.db", "copy.db")] == [(), ()]
 
 
 def test_importing_into_a_store_takes_admin(home: Home) -> None:
@@ -707,8 +833,8 @@ def test_importing_into_a_store_takes_admin(home: Home) -> None:
 def test_the_records_of_a_store_are_those_that_stand(home: Home) -> None:
     """Each namespace's in turn, neither superseded nor retracted ones, with their texts."""
     with opened(home.path) as memory:
-        records = list(memory.records())
-        mine = list(memory.records(memory.bound()["user"]))
+        records = list(memory.records().pieces)
+        mine = list(memory.records(memory.bound()["user"]).pieces)
 
     texts = {record.text for record in records}
     assert {"the door is painted green", "cedar builds with make"} <= texts

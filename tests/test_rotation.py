@@ -73,7 +73,7 @@ def test_what_follows_is_signed_by_the_new_key(path: Path) -> None:
     with open_memory(path, keys=NEXT_KEYS) as memory:
         memory.remember("under the next key, again", scope=Scope.USER)
         assert memory.verify().findings == ()
-        exported = b"".join(memory.export()).decode().splitlines()
+        exported = b"".join(memory.export().pieces).decode().splitlines()
 
     signers = [line.partition('signer\\":\\"')[2][:20] for line in exported if '"under' in line or "signer" in line]
     assert {KEYS.signer, name} <= set(signers)
@@ -230,12 +230,12 @@ def test_what_left_before_stays_verifiable_by_the_old_key(path: Path, tmp_path: 
     """A backup, an export and a proof from before; and the export from after by either, as the page says it."""
     with open_memory(path) as memory:
         memory.backup(tmp_path / "before.db")
-        before = b"".join(memory.export()).decode().splitlines()
+        before = b"".join(memory.export().pieces).decode().splitlines()
         proof = memory.prove(memory.list_records("all").items[0].address)
         memory.rotate(NEXT)
         later = memory.prove(memory.list_records("all").items[0].address)
         memory.remember("under the next key", scope=Scope.USER)
-        after = b"".join(memory.export()).decode().splitlines()
+        after = b"".join(memory.export().pieces).decode().splitlines()
 
     assert len(texts(tmp_path / "before.db", READ_ONLY)) == 3
     assert (
@@ -269,12 +269,12 @@ def test_checkpoints_of_the_old_key_still_count(path: Path) -> None:
 def test_an_import_brings_the_rotation_along(path: Path, tmp_path: Path) -> None:
     """A copy elsewhere, whose heads are here already, gets their new signatures; an older export undoes nothing."""
     with open_memory(path) as memory:
-        before = list(memory.export())
+        before = list(memory.export().pieces)
     there = tmp_path / "there.db"
     Memory.import_lines(before, there, keys=KEYS, caller=OWNER)
     rotated(path)
     with open_memory(path, keys=NEXT_KEYS) as memory:
-        after = list(memory.export())
+        after = list(memory.export().pieces)
 
     moved = Memory.import_lines(after, there, keys=KEYS, caller=OWNER)
     again = Memory.import_lines(before, there, keys=NEXT_KEYS, caller=OWNER)

@@ -349,6 +349,14 @@ def _more_than_fits(header: Line, entries: list[Line]) -> None:
     entries[0]["content"]["bytes"] = header["limits"]["text_bytes"]
 
 
+def _strikes(digest: str) -> Line:
+    return {"format": 1, "entry": "erasure", "strikes": [digest]}
+
+
+def _exported(**fields: str) -> Line:
+    return {"format": 1, "entry": "export", "sequence": 5, "head": "00" * 32, **fields}
+
+
 BOBS_GRANT: Final[str] = json.loads(the(ledger.lines(), "commit", sequence=18)["header"])["stamp"]["grant"]
 FORGED: Final[dict[str, tuple[Edit, str]]] = {
     "another history": (header(5, history="00" * 32), "history"),
@@ -433,6 +441,21 @@ FORGED: Final[dict[str, tuple[Edit, str]]] = {
     "a retraction of an older version": (instead(PROJECT, 29, _body(29)), "retract rule"),
     "an erasure of what is no version": (entry(26, erases=[_digest(0)]), "erasure rule"),
     "an erasure of what was erased": (instead(PROJECT, 29, _body(27)), "erasure rule"),
+    "an erasure of nothing": (entry(26, erases=None), "erasure rule"),
+    "an erasure of two sorts": (entry(26, strikes=[_digest(12)]), "erasure rule"),
+    "a strike of a record": (instead(PROJECT, 29, _strikes(_digest(3))), "erasure rule"),
+    "a strike of what says nothing": (instead(STORE, 8, _strikes(_digest(4, STORE))), "erasure rule"),
+    "an export of what was never made": (instead(STORE, 8, _exported(namespace="ns_0000000000000000")), "export rule"),
+    "an export of another head": (instead(STORE, 8, _exported(namespace=PROJECT)), "export"),
+    "an export of another store": (instead(STORE, 8, _exported()), "export"),
+    "a parting from what was never made": (
+        instead(STORE, 8, {"format": 1, "entry": "parting", "without": ["ns_0000000000000000"]}),
+        "parting rule",
+    ),
+    "a namespace that was left": (
+        instead(STORE, 8, {"format": 1, "entry": "parting", "without": [PROJECT]}),
+        "namespace",
+    ),
     "an erasure beside something else": (at(PROJECT, 4, _not_alone), "erasure rule"),
     "an erasure by a grant to write": (
         stamp(26, grant=json.loads(the(ledger.lines(), "commit", sequence=19)["header"])["stamp"]["grant"]),

@@ -153,7 +153,7 @@ def test_a_store_is_not_moved_to_a_network_file_system(shared: Path, tmp_path: P
     with open_memory(tmp_path / "store.db") as memory:
         memory.remember("one")
         backup = memory.backup(shared / "backup").path
-        lines = list(memory.export())
+        lines = list(memory.export().pieces)
 
     with pytest.raises(StoreError, match="type nfs4"):
         Memory.restore(backup, shared / "store.db", keys=KEYS, caller=OWNER)

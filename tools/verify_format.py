@@ -187,6 +187,7 @@ TYPES: dict[str, Callable[[Any], bool]] = {
     "slugs": array(16, matches("[a-z_]{1,64}")),
     "hashes": array(32, HASH),
     "listed": array(MOST_ENTRIES, HASH),
+    "places": array(MOST_ENTRIES, matches("ns" + ID)),
     **{prefix: matches(prefix + ID) for prefix in ("mem", "ns", "prn", "ses", "hst", "grt", "key")},
     "named": matches("(?:prn|ses|hst)" + ID),
     "scope": words("session", "project", "user", "global", "shared", "store"),
@@ -226,7 +227,7 @@ IN_NAMESPACES = {
     "sources?:hashes covers?:hashes contests?:hash held_by?:hash promotion?:hash overrides?:slugs",
     "close": f"{ENDS} closes:hash",
     "retract": f"{ENDS} retracts:hash tombstone?:hash",
-    "erasure": "erases:listed content?",
+    "erasure": "erases?:listed strikes?:listed content?",
 }
 ON_STORE = {
     "genesis": GENESIS,
@@ -239,8 +240,11 @@ ON_STORE = {
     "refusal": "act reason:refusal count:number first:time last:time principal?:prn scope? namespace?:ns",
     "erased": "namespace:ns sequence:number count:number",
     "restore": "namespace:ns abandoned_sequence?:count abandoned?:hash content?",
+    "erasure": "erases?:listed strikes?:listed content?",
+    "export": "sequence:count head:hash namespace?:ns",
+    "parting": "without:places",
 }
-RESERVED = {"promotion", "token", "setting", "adopt", "export", "inbox", "values", "wake"}
+RESERVED = {"promotion", "token", "setting", "adopt", "inbox", "values", "wake"}
 NOUNS = IN_NAMESPACES.keys() | ON_STORE.keys() | RESERVED
 REVOCABLE = {"alias", "grant"}
 OWN_IDS = {"grant": "grant", "namespace": "namespace", "key": "key", "name": "id"}
@@ -323,6 +327,7 @@ class Chain:
     ended_keys: int = 0  # how many of the store's keys came before the point that was read last
     lasts: set[int] = field(default_factory=set)
     kept: set[int] = field(default_factory=set)
+    struck: set[int] = field(default_factory=set)
     tally: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -392,12 +397,18 @@ class Chain:
             self.entries[position] = self.entries[position]._replace(by=by, reason=STALE)
         for position, version in gone.items():
             entry = self.entries[position]
-            self.tally["live"] -= entry.sealed
+            self.tally["live"] -= entry.sealed and position not in self.struck
             self.tally["indexed"] -= entry.noun in {"record", "close"}
             self.entries[position] = entry._replace(by=by, reason=ERASED)
             self.versions[position] = version._replace(key=None)
             if self.latest[version.memory].position == position:
                 self.latest[version.memory] = self.versions[position]
+
+    def strike(self, references: list[str]) -> None:
+        """Let entries lose what they say of their own, and stand without it."""
+        struck = {self.where[reference] for reference in references if reference in self.where}
+        self.tally["live"] -= len(struck)
+        self.struck |= struck
 
     def add(self, version: Version) -> None:
         """Take up a version as the latest of its memory."""
@@ -447,7 +458,8 @@ def apply(chain: Chain, entry: dict[str, Any], key: str | None, standing: Standi
         key = None if aside else target.key
         chain.add(target._replace(position=position, number=entry["version"], status=status, key=key, sources=()))
     elif noun == "erasure":
-        chain.erase(entry["erases"], by)
+        chain.erase(entry.get("erases", []), by)
+        chain.strike(entry.get("strikes", []))
     elif noun == "revoke" and entry["revokes"] in chain.where:
         chain.end(chain.where[entry["revokes"]], REVOKED, by)
 
@@ -536,8 +548,16 @@ def judge_end(chain: Chain, entry: dict[str, Any], header: dict[str, Any]) -> No
 
 def judge_erasure(chain: Chain, entry: dict[str, Any]) -> None:
     """Judge an erasure by what it erases."""
-    for reference in entry["erases"]:
+    need(
+        ("erases" in entry) != ("strikes" in entry), "erasure", "takes texts, or what other entries say, one of the two"
+    )
+    for reference in entry.get("erases", ()):
         need(chain.reason(chain.named(reference, "erasure")) != ERASED, "erasure", "was erased before")
+    for reference in entry.get("strikes", ()):
+        position = chain.where.get(reference, -1)
+        one = chain.entries[position]
+        says = position >= 0 and one.sealed and one.noun != "record" and one.reason != ERASED
+        need(says and position not in chain.struck, "erasure", "has no content of its own")
 
 
 def judge_place(chain: Chain, entry: dict[str, Any], content: dict[str, Any] | None) -> None:
@@ -594,6 +614,8 @@ class Store:
     grants: dict[str, Granted] = field(default_factory=dict)
     granted: dict[str, str] = field(default_factory=dict)
     made: dict[str, tuple[dict[str, Any], int]] = field(default_factory=dict)
+    exports: dict[tuple[str, int], str] = field(default_factory=dict)
+    parted: dict[str, int] = field(default_factory=dict)
     ids: set[str] = field(default_factory=set)
     # 14. The keys in order, since which commit, and the heads at which the key before each of them ended.
     keys: list[tuple[dict[str, Any], int]] = field(default_factory=list)
@@ -613,6 +635,13 @@ def judge_store(chain: Chain, store: Store, entry: dict[str, Any]) -> None:
         target = chain.where.get(entry["revokes"], -1)
         stands = target >= 0 and chain.entries[target].reason == 0 and chain.entries[target].noun in REVOCABLE
         need(stands, "revoke", "names nothing that stands")
+    elif noun in {"export", "parting"}:
+        named = {*entry.get("without", ()), *([entry["namespace"]] if "namespace" in entry else [])}
+        need(named <= store.made.keys() - store.parted.keys(), noun, "was never made here, or was left before")
+        if noun == "export" and not named:
+            known = entry["sequence"] < len(chain.commits) and chain.commits[entry["sequence"]].hex() == entry["head"]
+            if not known:
+                raise Fault("export", "names no earlier commit of the store chain")
     elif noun in OWN_IDS:
         need(entry[OWN_IDS[noun]] not in store.ids, "key_entry" if noun == "key" else noun, "its id stands twice")
 
@@ -627,6 +656,10 @@ def take(store: Store, entry: dict[str, Any], sequence: int, reference: str) -> 
             store.keys.append((entry, sequence))
         case "namespace":
             store.made[entry["namespace"]] = entry, sequence
+        case "export" if "namespace" in entry:
+            store.exports[entry["namespace"], entry["sequence"]] = entry["head"]
+        case "parting":
+            store.parted |= dict.fromkeys(entry["without"], sequence)
         case "revoke" if entry["revokes"] in store.granted:
             grant = store.granted[entry["revokes"]]
             store.grants[grant] = store.grants[grant]._replace(until=min(sequence, store.grants[grant].until))
@@ -763,9 +796,12 @@ class Verification:
         first, self.only, chains = gather(lines)
         for namespace in sorted(chains, key=lambda name: name != first):
             self.chain(Chain(namespace, namespace == first), chains[namespace])
-        for index, (entry, since) in enumerate(self.store.keys if self.only is None else ()):
+        unseen = max(self.store.parted.values(), default=-1) if self.only is None else MOST
+        for index, (entry, since) in enumerate(self.store.keys):
+            if since <= unseen:
+                continue
             self.attempt(f"{first} commit {since}", judge_heads, entry, self.store.ends[index])
-        expected = self.store.made.keys() if self.only is None else self.only
+        expected = self.store.made.keys() - self.store.parted.keys() if self.only is None else self.only
         for namespace in expected ^ (chains.keys() - {first}):
             self.find("namespace", namespace, "was made and is missing, or is there and was not made")
 
@@ -806,6 +842,9 @@ class Verification:
             self.attempt(where, judge_keys, chain, self.store, header)
             self.totals(chain, header, where)
             chain.commits.append(sha256(b"\0" + data.encode()).digest())
+            exported = self.store.exports.get((chain.namespace, len(chain.commits) - 1))
+            if exported not in {None, chain.commits[-1].hex()}:
+                self.find("export", where, "is not the commit that was exported")
             chain.header = header
             self.signature(chain, rows, where)
         if chain.is_store:
@@ -926,8 +965,10 @@ class Verification:
         for position, entry in enumerate(chain.entries):
             if chain.is_store and self.only is not None and position not in chain.present:
                 self.left_out += entry.sealed
-            elif (position in chain.present) != (entry.sealed and entry.reason != ERASED):
-                what = "is missing" if entry.sealed and entry.reason != ERASED else "is there, and should not be"
+            elif (position in chain.present) != (
+                says := entry.sealed and entry.reason != ERASED and position not in chain.struck
+            ):
+                what = "is missing" if says else "is there, and should not be"
                 self.find("content", f"{chain.namespace} entry {position}", what)
         if rows.entries or rows.contents or rows.signatures:
             self.find("left", where, "entries, contents or signatures belong to no commit")

@@ -10,10 +10,12 @@ from ledgerstone.core.entries import (
     CloseEntry,
     Entry,
     ErasureEntry,
+    ExportEntry,
     GrantEntry,
     Header,
     NameEntry,
     NamespaceEntry,
+    PartingEntry,
     RecordEntry,
     RefusalEntry,
     RestoreEntry,
@@ -79,15 +81,17 @@ def _event(
             principal = entry.principal or "unknown"
             namespace = entry.namespace or (entry.scope.value if entry.scope is not None else namespace)
         case ErasureEntry():
-            operation, count = "forget", len(entry.erases)
+            operation, count = "forget", len(entry.erases) + len(entry.strikes)
             # Of many only the memory that is asked for is named.
-            if memory is not None or count == 1:
+            if entry.erases and (memory is not None or count == 1):
                 erased = (reading.address(where, digest) for digest in entry.erases)
                 target = next((one for one in erased if memory in {None, one.partition("@")[0]}), None)
         case GrantEntry():
             target = entry.grant
-        case NamespaceEntry() | RestoreEntry():
+        case NamespaceEntry() | RestoreEntry() | ExportEntry():
             target = entry.namespace
+        case PartingEntry():
+            count = len(entry.without)
         case NameEntry():
             target = entry.id
         case _:

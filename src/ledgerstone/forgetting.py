@@ -12,19 +12,21 @@ from ledgerstone.anchors import Anchors
 from ledgerstone.core import canonical, chain, entries, rules
 from ledgerstone.core.authority import Caller, Denial, Place
 from ledgerstone.core.entries import (
+    AliasEntry,
     CloseEntry,
     Content,
     ErasedEntry,
     ErasureEntry,
     GrantEntry,
     Header,
+    NameEntry,
     NamespaceEntry,
     RecordEntry,
     RetractEntry,
 )
 from ledgerstone.core.facts import Known
 from ledgerstone.core.namespaces import unknown
-from ledgerstone.core.projection import carriers
+from ledgerstone.core.projection import NAMED, carriers
 from ledgerstone.core.rules import Admitted
 from ledgerstone.core.values import (
     MAX_DRAFTS,
@@ -34,21 +36,22 @@ from ledgerstone.core.values import (
     Finding,
     Forgotten,
     Kind,
+    NameOf,
     Refusal,
     Retention,
     Scope,
 )
 from ledgerstone.errors import CorruptionError, LedgerstoneError, NotFoundError, UnavailableError, UsageError
-from ledgerstone.identity import Identity, Target, parse_target
-from ledgerstone.ledger import Block, DeniedError, Ledger
-from ledgerstone.reading import Chain, Reading
+from ledgerstone.identity import DEFAULT_NAME, Identity, Target, parse_target
+from ledgerstone.ledger import Block, DeniedError, Ledger, owner_of
+from ledgerstone.reading import Chain, Proven, Reading
 from ledgerstone.search import LAST
 from ledgerstone.store.protocol import Reader, Store
 from ledgerstone.writing import Batch
 
 UNREACHED: Final = (
     "copies and backups of the store, exports, what was read before, and blocks that the file system keeps by itself",
-    "names of principals, sessions and namespaces, and the reasons given for erasures",
+    "names of principals, sessions, programs and namespaces, and reasons given for erasures, that were not asked for",
     "the chain keeps commitments, sizes, times and ids of what was erased; nothing can be guessed from them",
 )
 SHORT: Final = f"texts under {traces.LEAST_BYTES} bytes are not looked for in the files: they occur everywhere"
@@ -57,14 +60,31 @@ PASSING: Final = frozenset({Retention.WORKING, Retention.SESSION, Retention.SHOR
 EXPIRED: Final = "expired"
 ERASED_BEFORE: Final = "erased here before"
 KEY: Final = "key:"
+REASON: Final = "reason:"
 # Targets that are looked for wherever the caller may erase; all others only where it is bound.
-WIDE: Final = ("session:", "principal:", "write:", "namespace:")
+WIDE: Final = ("session:", "principal:", "write:", "namespace:", "host:")
+OWN_NAME: Final = "your own name stays: by it the store knows which grants are yours"
+OWNERS_NAME: Final = "the name of the store's owner stays: by it the store knows whose it is"
+# Who is meant by a name, or by an id of this sort.
+_NAMES: Final = {"session": "ses_", "principal": "prn_", "host": "hst_"}
+
+
+class _Said(NamedTuple):
+    """An entry that says something of its own, a name or a reason, and can go on without it."""
+
+    digest: bytes
+    commitment: bytes
+    label: str
+    content: Content
 
 
 class _Reach:
-    """What one request reaches in one namespace: versions by position, and why each is among them."""
+    """What one request reaches in one chain: versions by position, and what other entries say of their own.
 
-    __slots__ = ("_keep", "_reading", "facts", "known", "left", "rests", "spared", "summaries", "where")
+    In the store chain these are names, in a namespace reasons.
+    """
+
+    __slots__ = ("_keep", "_own", "_reading", "facts", "known", "left", "rests", "spared", "summaries", "where")
 
     def __init__(self, reading: Reading, where: Chain, keep: frozenset[str]) -> None:
         reading.counted(where)
@@ -73,6 +93,7 @@ class _Reach:
         self.facts = reading.facts(where)
         self.where = where
         self.known: dict[int, Known] = {}
+        self._own: dict[int, _Said] = {}
         self.summaries: set[str] = set()
         self.rests: set[str] = set()
         self.spared: set[str] = set()
@@ -86,6 +107,22 @@ class _Reach:
         self.known |= {one.position: one for one in new}
         for one in new:
             self._above(one)
+
+    @property
+    def own(self) -> dict[int, _Said]:
+        """What goes of entries that stand: what goes with a text is not among it."""
+        return {position: said for position, said in sorted(self._own.items()) if position not in self.known}
+
+    def strike(self, proven: Proven, label: str) -> bool:
+        """Take in what an entry says of its own; False when it says nothing any more."""
+        if isinstance(proven.entry, RecordEntry):
+            return False
+        content = self._reading.content(self.where, proven)
+        sealed = getattr(proven.entry, "content", None)
+        if content is None or sealed is None:
+            return False
+        self._own[proven.position] = _Said(proven.digest, sealed.commitment, label, content)
+        return True
 
     def _above(self, known: Known) -> None:
         reader, number = self._reading.reader, self.where.number
@@ -120,17 +157,24 @@ def forget(
 
     def find(reading: Reading, identity: Identity) -> list[_Reach]:
         wide = any(target.startswith(WIDE) for target in targets)
+        names = _Reach(reading, reading.store, kept)
         bound = {where.number: where for where, _ in identity.visible()[0]}
         beyond = {where.number: where for where in _erasable(reading, identity)} if wide else {}
         reaches = {number: _Reach(reading, where, kept) for number, where in (beyond | bound).items()}
         for target in targets:
             if target.startswith(WIDE):
                 found = _wide(ledger, reading, identity, target, [reaches[number] for number in beyond])
+                found |= _named(reading, identity, target, names)
+            elif target.startswith(REASON):
+                found = _reason(reading, target, [*(reaches[number] for number in bound), names])
             else:
                 found = _narrow(target, [reaches[number] for number in bound], reading)
             if not found:
                 raise NotFoundError(f"no memory {target} here")
-        return list(reaches.values())
+        if names.own and not _administers(identity, reading):
+            names = _Reach(reading, reading.store, kept)
+            names.left.add("the names in the store chain stay: to erase them takes the grant to administer")
+        return [*reaches.values(), names]
 
     return _carry_out(ledger, caller, find, reason=reason, keep=kept, dry_run=dry_run)
 
@@ -196,10 +240,19 @@ def again(ledger: Ledger, caller: Caller) -> tuple[Finding, ...]:
         reaches = [_Reach(reading, where, frozenset()) for where in _erasable(reading, identity)]
         for reach in reaches:
             for position in _returned(reading.reader, reach.where.number, gone):
-                known = reach.facts.version(position)
-                if known is not None:
+                known, version = reach.facts.version(position), reading.version(reach.where, position)
+                if known is None or version is None:
+                    _reason_at(reading, reach, position)
+                elif known.body == position:
                     reach.take(known)
-        return reaches
+                else:
+                    reach.strike(version.proven, _address(known))
+        names = _Reach(reading, reading.store, frozenset())
+        back = set(_returned(reading.reader, reading.store.number, gone)) if _administers(identity, reading) else set()
+        for row in list(reading.reader.catalog(reading.store.number)) if back else ():
+            if row.position in back:
+                names.strike(reading.listed(row).proven, f"{row.noun} {row.position}")
+        return [*reaches, names]
 
     with ledger.store.read() as reader:
         back = returned(ledger, reader, meant=True)
@@ -244,8 +297,8 @@ def _erasable(reading: Reading, identity: Identity) -> list[Chain]:
     for row in reading.reader.catalog(reading.store.number, "namespace"):
         entry = reading.listed(row).proven.entry
         if isinstance(entry, NamespaceEntry):
-            place = Place(entry.namespace, entry.scope, entry.owner)
-            if isinstance(identity.allowed(Act.FORGET, place), GrantEntry):
+            place = identity.place(entry.namespace)
+            if place is not None and isinstance(identity.allowed(Act.FORGET, place), GrantEntry):
                 found.append(identity.chain(entry.namespace))
     return found
 
@@ -303,22 +356,119 @@ def _wide(ledger: Ledger, reading: Reading, identity: Identity, target: str, rea
                 known = reach.facts.version(row.position)
                 if known is not None:
                     reach.take(known)
+            for position, body in list(reading.reader.entries(reach.where.number, 0, LAST)):
+                if b'"entry":"erasure"' in body:
+                    _reason_at(reading, reach, position)
         return True
     taken = False
-    for reach in reaches:
+    # Of a program only the name is meant, and not all that was said through it.
+    for reach in reaches if word != "host" else ():
         mark = _mark(ledger, reading, identity, reach.where.namespace, word, name)
         for header in _mentioning(reading, reach.where, mark):
             if mark == _marked(header, word):
-                taken |= _of_commit(reach, header, whole=word == "write")
+                taken |= _of_commit(reading, reach, header, whole=word == "write")
     return taken
+
+
+def _administers(identity: Identity, reading: Reading) -> bool:
+    """Whether the caller may erase names."""
+    place = Place(reading.store.namespace, Scope.STORE, None)
+    return isinstance(identity.allowed(Act.ADMIN, place), GrantEntry)
+
+
+def _named(reading: Reading, identity: Identity, target: str, names: _Reach) -> bool:
+    """Take in the names that stand for a session, a principal or a namespace; False when there is none any more."""
+    word, _, name = target.partition(":")
+    if word == "namespace":
+        return _names_of(reading, name, names)
+    if word not in _NAMES:
+        return False
+    mark = _opaque(reading, identity, word, name)
+    found = False
+    for proven, said in _arranged(reading, "name"):
+        entry = proven.entry
+        if not isinstance(entry, NameEntry) or mark is None:
+            continue
+        if word == "principal" and entry.id == mark and mark in {identity.principal, owner_of(reading)}:
+            names.left.add(OWN_NAME if mark == identity.principal else OWNERS_NAME)
+            found = True
+        elif mark == entry.id or (word == "principal" and mark == entry.owner):
+            found |= names.strike(proven, entry.id)
+            if entry.of is NameOf.SESSION and entry.owner is not None and said is not None:
+                namespace = identity.scoped(Scope.SESSION, entry.owner, said)
+                found |= namespace is not None and _names_of(reading, namespace, names)
+    return found
+
+
+def _names_of(reading: Reading, namespace: str, names: _Reach) -> bool:
+    """Take in the name of a namespace, unless it is the program's own word, and what remotes and paths lead there."""
+    found = False
+    for noun in ("namespace", "alias"):
+        for proven, said in _arranged(reading, noun):
+            entry = proven.entry
+            of_it = isinstance(entry, NamespaceEntry | AliasEntry) and entry.namespace == namespace
+            if of_it and said != DEFAULT_NAME:
+                what = f" {entry.of.value}" if isinstance(entry, AliasEntry) else ""
+                found |= names.strike(proven, f"{namespace}{what}")
+    return found
+
+
+def _arranged(reading: Reading, noun: str) -> Iterator[tuple[Proven, str | None]]:
+    """Every entry of the store chain under a noun, also those that were revoked, with its name."""
+    for row in list(reading.reader.catalog(reading.store.number, noun)):
+        yield reading.listed(row)
+
+
+def _reason(reading: Reading, target: str, reaches: list[_Reach]) -> bool:
+    """Take in the reason that a version gives, ``mem_...@2``, or the erasure in a commit, ``ns_...@5``."""
+    what, _, number = target.removeprefix(REASON).rpartition("@")
+    if not (number.isascii() and number.isdigit()):
+        raise UsageError(f"{target}: a reason is named by its version, mem_...@2, or by its commit, ns_...@5")
+    for reach in reaches:
+        if reach.where.namespace == what:
+            return any(_reason_at(reading, reach, position) for position in _positions(reading, reach, int(number)))
+        if what.startswith("mem_"):
+            position = reading.reader.version_at(reach.where.number, what, int(number))
+            version = None if position is None else reading.version(reach.where, position)
+            if version is not None:
+                return reach.strike(version.proven, f"{what}@{number}")
+    return False
+
+
+def _positions(reading: Reading, reach: _Reach, sequence: int) -> range:
+    """Where the entries of a commit stand."""
+    data = reading.reader.header(reach.where.number, sequence)
+    if data is None:
+        return range(0)
+    header = entries.decode_header(data)
+    return range(header.counts.entries - len(header.entries), header.counts.entries)
+
+
+def _reason_at(reading: Reading, reach: _Reach, position: int) -> bool:
+    """Take in the reason of an erasure at a position; False when there is none there."""
+    body = reading.reader.entry(reach.where.number, position)
+    if body is None or b'"entry":"erasure"' not in body:
+        return False
+    sequence = reading.sequence_of(reach.where, position)
+    proven = reading.prove(reach.where, position, sequence, 0, 0)
+    return reach.strike(proven, f"{reach.where.namespace}@{sequence}")
+
+
+def _opaque(reading: Reading, identity: Identity, word: str, name: str) -> str | None:
+    """The id that a session or a principal is meant by; it may be given itself, as when its name is gone."""
+    if name.startswith(_NAMES[word]) and reading.listings(NAMED, name):
+        return name
+    if word == "session":
+        return Identity(reading, replace(identity.caller, session=name), []).session_id
+    if word == "host":
+        return Identity(reading, replace(identity.caller, host=name), []).host_id
+    return Identity(reading, replace(identity.caller, principal=name), []).principal
 
 
 def _mark(ledger: Ledger, reading: Reading, identity: Identity, namespace: str, word: str, name: str) -> str | None:
     """What the headers of the commits that are meant hold; None when no header can."""
-    if word == "session":
-        return Identity(reading, replace(identity.caller, session=name), []).session_id
-    if word == "principal":
-        return Identity(reading, replace(identity.caller, principal=name), []).principal
+    if word in _NAMES:
+        return _opaque(reading, identity, word, name)
     secret = ledger.keyring.secret(namespace)
     return None if secret is None else canonical.keyed(secret, b"idempotency-key", name.encode()).hex()
 
@@ -345,18 +495,22 @@ def _mentioning(reading: Reading, where: Chain, mark: str | None) -> Iterator[He
         raise CorruptionError(f"{where.namespace}: its first commits are missing")
 
 
-def _of_commit(reach: _Reach, header: Header, *, whole: bool) -> bool:
-    """Take in the records of a commit; without ``whole`` not the texts that its closes and retracts carry on."""
+def _of_commit(reading: Reading, reach: _Reach, header: Header, *, whole: bool) -> bool:
+    """Take in the records of a commit, and the reasons given in it.
+
+    Without ``whole`` not the texts that its closes and retracts carry on.
+    """
     taken = False
     for position in range(header.counts.entries - len(header.entries), header.counts.entries):
-        known = reach.facts.version(position)
-        if known is None:
+        known, version = reach.facts.version(position), reading.version(reach.where, position)
+        if known is None or version is None:
+            taken |= _reason_at(reading, reach, position)
             continue
         taken = True
         if whole or known.body == known.position:
             reach.take(known)
-        elif known.sealed and known.ending is not Ending.ERASED:
-            reach.left.add(f"{_address(known)}: the reason given there goes only with its text")
+        else:
+            reach.strike(version.proven, _address(known))
     return taken
 
 
@@ -402,7 +556,7 @@ def _carry_out(
             reaches = find(block.reading, block.identity)
             _check_kept(reaches, keep)
             for reach in reaches:
-                if reach.known:
+                if reach.known or reach.own:
                     _note(block.reading, reach, gone)
                     commits += _erase(ledger, block, reach, reason)
             # Before the commit: whoever dies after it has then said what it erased.
@@ -497,48 +651,85 @@ def _note(reading: Reading, reach: _Reach, gone: _Gone) -> None:
         words = reading.reader.word_row(reach.where.number, position)
         if words is not None:
             gone.add(words.words.encode())
+    for one in reach.own.values():
+        gone.versions += 1
+        gone.commitments.add(one.commitment)
+        for said in _said(one.content):
+            gone.add(said.encode(), canonical.encode(said)[1:-1], text=True)
 
 
 def _said(content: Content) -> Iterator[str]:
     """Every text in a content."""
-    yield from (text for text in (content.text, content.reason, content.key, content.title) if text is not None)
+    yield from (text for text in (content.text, content.reason, content.name, content.key) if text is not None)
+    yield from (text for text in (content.title,) if text is not None)
     yield from (text for text in (content.source, content.place) if text is not None)
     yield from (*content.tags, *content.triggers)
 
 
 def _erase(ledger: Ledger, block: Block, reach: _Reach, reason: str | None) -> list[tuple[str, int]]:
     """The erasure commits of one namespace, each of one entry, and the note of them in the store chain."""
+    digests = [known.digest for _, known in sorted(reach.known.items()) if known.body == known.position]
+    strikes = [said.digest for said in reach.own.values()]
+    if reach.where.namespace == block.reading.store.namespace:
+        return [_strike_names(block, part, reason) for part in _parts(strikes)]
     place = block.identity.place(reach.where.namespace)
     if place is None:  # pragma: no cover - a chain that was found has a place
         raise unknown(reach.where.namespace)
-    digests = [known.digest for _, known in sorted(reach.known.items()) if known.body == known.position]
-    commits = []
-    for start in range(0, len(digests), MAX_DRAFTS):
-        part = tuple(digests[start : start + MAX_DRAFTS])
-        where, stamp = block.settle(Target(place, None, ""), Act.FORGET)
-        batch = Batch(
-            block.reading,
-            where,
-            namespace=where.namespace,
-            stamp=stamp,
-            limits=block.identity.caller.limits,
-            store=block.point(),
+    commits = [_erase_part(ledger, block, place, _entry(block, reason, erases=part)) for part in _parts(digests)]
+    if commits:
+        namespace, sequence = commits[-1]
+        block.store_commit(
+            [rules.plain(ErasedEntry(namespace=namespace, sequence=sequence, count=len(reach.known)))],
+            principal=block.principal,
+            origin=block.identity.caller.origin,
         )
-        batch.add(_entry(block, part, reason))
-        commits.append((where.namespace, batch.append(block.writer, ledger.keyring).head.sequence))
-    namespace, sequence = commits[-1]
+    return commits + [
+        _erase_part(ledger, block, place, _entry(block, reason, strikes=part)) for part in _parts(strikes)
+    ]
+
+
+def _parts(digests: list[bytes]) -> Iterator[tuple[bytes, ...]]:
+    """As many as one entry may name at a time."""
+    for start in range(0, len(digests), MAX_DRAFTS):
+        yield tuple(digests[start : start + MAX_DRAFTS])
+
+
+def _erase_part(ledger: Ledger, block: Block, place: Place, erasure: Admitted) -> tuple[str, int]:
+    """One erasure commit of a namespace."""
+    where, stamp = block.settle(Target(place, None, ""), Act.FORGET)
+    batch = Batch(
+        block.reading,
+        where,
+        namespace=where.namespace,
+        stamp=stamp,
+        limits=block.identity.caller.limits,
+        store=block.point(),
+    )
+    batch.add(erasure)
+    return where.namespace, batch.append(block.writer, ledger.keyring).head.sequence
+
+
+def _strike_names(block: Block, strikes: tuple[bytes, ...], reason: str | None) -> tuple[str, int]:
+    """One erasure commit of the store chain."""
+    grant = block.authorize(Act.ADMIN, Place(block.reading.store.namespace, Scope.STORE, None))
     block.store_commit(
-        [rules.plain(ErasedEntry(namespace=namespace, sequence=sequence, count=len(reach.known)))],
+        [_entry(block, reason, strikes=strikes)],
         principal=block.principal,
         origin=block.identity.caller.origin,
+        grant=grant.grant,
     )
-    return commits
+    store = block.reading.store
+    return store.namespace, store.head.sequence
 
 
-def _entry(block: Block, erases: tuple[bytes, ...], reason: str | None) -> Admitted:
+def _entry(
+    block: Block, reason: str | None, *, erases: tuple[bytes, ...] = (), strikes: tuple[bytes, ...] = ()
+) -> Admitted:
     if reason is None:
-        return rules.plain(ErasureEntry(erases=erases))
-    return block.named(Content(reason=reason), lambda sealed: ErasureEntry(erases=erases, content=sealed))
+        return rules.plain(ErasureEntry(erases=erases, strikes=strikes))
+    return block.named(
+        Content(reason=reason), lambda sealed: ErasureEntry(erases=erases, strikes=strikes, content=sealed)
+    )
 
 
 class _Shared(NamedTuple):
@@ -594,6 +785,8 @@ def _report(
         addresses=tuple(addresses),
         summaries=tuple(sorted(address for reach in reaches for address in reach.summaries)),
         rests=tuple(sorted(address for reach in reaches for address in reach.rests if address not in gone)),
+        names=tuple(said.label for reach in reaches for said in reach.own.values() if said.content.name is not None),
+        reasons=tuple(said.label for reach in reaches for said in reach.own.values() if said.content.name is None),
         erased=erased,
         commits=commits,
         left=(*sorted(line for reach in reaches for line in reach.left), *left),

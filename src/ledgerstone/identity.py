@@ -17,7 +17,7 @@ from ledgerstone.core.namespaces import (
     unknown,
     unresolved,
 )
-from ledgerstone.core.projection import SCOPED, alias_lookup, name_lookup, scoped_lookup
+from ledgerstone.core.projection import PARTED, SCOPED, alias_lookup, name_lookup, scoped_lookup
 from ledgerstone.core.values import Act, AliasOf, NameOf, Refusal, Scope
 from ledgerstone.errors import CorruptionError, LedgerstoneError, NamespaceError
 from ledgerstone.reading import Chain, Reading
@@ -97,7 +97,9 @@ class Identity:
         )
 
     def namespace(self, namespace: str) -> NamespaceEntry | None:
-        """The entry that made a namespace, or None."""
+        """The entry that made a namespace, or None; also for one that this store goes on without."""
+        if self.reading.listings(PARTED, namespace):
+            return None
         for proven, _ in self.reading.listings("namespace", namespace):
             if isinstance(proven.entry, NamespaceEntry) and proven.entry.namespace == namespace:
                 return proven.entry

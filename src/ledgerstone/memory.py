@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -47,7 +47,7 @@ from ledgerstone.errors import ConflictError, CorruptionError, LedgerstoneError,
 from ledgerstone.following import enrolled
 from ledgerstone.identity import Identity, Target, parse_target
 from ledgerstone.ledger import Block, Ledger
-from ledgerstone.moving import Moved
+from ledgerstone.moving import Exported, Moved
 from ledgerstone.reading import Chain, Reading
 from ledgerstone.store import open_store
 from ledgerstone.store.protocol import Reader
@@ -647,11 +647,12 @@ class Memory:
         opening = moving.Opening(keys, caller, None if state is None else Path(state), clock, entropy)
         return moving.restore(Path(backup), where, opening, accept=accept, discard=discard)
 
-    def export(self, namespace: str | None = None) -> Iterator[bytes]:
+    def export(self, namespace: str | None = None) -> Exported[bytes]:
         """All canonical bytes of the store as lines of JSON, once it was verified; of one namespace, what it rests on.
 
         Takes admin, or for a namespace that this caller is bound to, read. A stranger can verify them by the public
-        key alone (``docs/backup.md``). Erased texts are not in it.
+        key alone (``docs/backup.md``). Erased texts are not in it. First it is put on record who takes what along; a
+        store that is open read-only says in ``notices`` that it cannot.
         """
         return moving.export(self._ledger, self.caller, namespace)
 
@@ -671,7 +672,8 @@ class Memory:
     ) -> Moved:
         """Make a store of an export, the same in every id and head, or add to the same store what it lacks.
 
-        Everything is verified before any of it shows; a public key suffices for that. What is here already changes
+        Everything is verified before any of it shows; a public key suffices for that. An export of one namespace makes
+        a store of its own, which takes the signing key: it says what it goes on without. What is here already changes
         nothing. A store that went on otherwise is a ConflictError. What was erased on this machine does not come
         back. Adding takes admin; for ``accept`` see ``restore``.
         """
@@ -679,7 +681,7 @@ class Memory:
         opening = moving.Opening(keys, caller, None if state is None else Path(state), clock, entropy)
         return moving.import_lines(lines, where, opening, accept=accept)
 
-    def records(self, namespace: str | None = None) -> Iterator[Record]:
+    def records(self, namespace: str | None = None) -> Exported[Record]:
         """Every current record, of the whole store or of one namespace, oldest first, each proven. As ``export``."""
         return moving.records(self._ledger, self.caller, namespace)
 

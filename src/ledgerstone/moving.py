@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from ledgerstone import administration, files, forgetting, transcript, verifying
 from ledgerstone.anchors import Anchor, Anchors
-from ledgerstone.core import canonical
+from ledgerstone.core import canonical, entries, rules
 from ledgerstone.core.authority import Caller, Denial, Place
-from ledgerstone.core.entries import GrantEntry
+from ledgerstone.core.entries import ErasureEntry, ExportEntry, GrantEntry, NamespaceEntry, PartingEntry
 from ledgerstone.core.merkle import leaf_hash
 from ledgerstone.core.namespaces import unknown
 from ledgerstone.core.signing import Keyring
-from ledgerstone.core.values import Act, Record, Refusal, Report, Scope
+from ledgerstone.core.values import MAX_DRAFTS, Act, Record, Refusal, Report, Scope
 from ledgerstone.errors import (
     AuthorityError,
     ConflictError,
@@ -28,10 +28,14 @@ from ledgerstone.errors import (
     UsageError,
 )
 from ledgerstone.identity import Identity
-from ledgerstone.ledger import DeniedError, Ledger
+from ledgerstone.ledger import DeniedError, Ledger, owner_of
 from ledgerstone.reading import Heads, Reading
 from ledgerstone.store import alone, copy_store, open_store
 from ledgerstone.store.protocol import Reader, Writer
+
+T = TypeVar("T")
+
+UNRECORDED: Final = "this export is not in the audit trail: the store is open read-only"
 
 
 class Moved(NamedTuple):
@@ -52,6 +56,13 @@ class Moved(NamedTuple):
     replaced: Path | None = None
     abandoned: Mapping[str, int] | None = None
     notices: tuple[str, ...] = ()
+
+
+class Exported(NamedTuple, Generic[T]):
+    """What leaves a store, piece by piece; ``notices`` say that it could not be put on record that it left."""
+
+    pieces: Iterator[T]
+    notices: tuple[str, ...]
 
 
 class Opening(NamedTuple):
@@ -88,16 +99,40 @@ def backup(ledger: Ledger, caller: Caller, target: Path) -> Moved:
             copied.close()
 
 
-def export(ledger: Ledger, caller: Caller, namespace: str | None) -> Iterator[bytes]:
+def export(ledger: Ledger, caller: Caller, namespace: str | None) -> Exported[bytes]:
     """See ``Memory.export``."""
+    notices = _recorded(ledger, caller, namespace)
+    return Exported(_lines(ledger, caller, namespace), notices)
+
+
+def _recorded(ledger: Ledger, caller: Caller, namespace: str | None) -> tuple[str, ...]:
+    """Put on record who takes what along, before anything leaves; what is read only says that it cannot."""
+    if ledger.keyring.signer is None:
+        with ledger.reads(caller) as (reading, identity):
+            _may_leave(reading, identity, namespace)
+        return (UNRECORDED,)
+    with ledger.writes(caller) as block:
+        grant = _may_leave(block.reading, block.identity, namespace)
+        head = (block.reading.store if namespace is None else block.identity.chain(namespace)).head
+        entry = ExportEntry(namespace=namespace, sequence=head.sequence, head=head.id)
+        block.store_commit([rules.plain(entry)], principal=block.principal, origin=caller.origin, grant=grant.grant)
+    return () if block.warning is None else (block.warning,)
+
+
+def _lines(ledger: Ledger, caller: Caller, namespace: str | None) -> Iterator[bytes]:
     with ledger.reads(caller) as (reading, identity):
         _may_leave(reading, identity, namespace)
         verified(reading.reader, ledger.keyring, "the store")
         yield from transcript.lines(reading.reader, namespace)
 
 
-def records(ledger: Ledger, caller: Caller, namespace: str | None) -> Iterator[Record]:
+def records(ledger: Ledger, caller: Caller, namespace: str | None) -> Exported[Record]:
     """See ``Memory.records``."""
+    notices = _recorded(ledger, caller, namespace)
+    return Exported(_records(ledger, caller, namespace), notices)
+
+
+def _records(ledger: Ledger, caller: Caller, namespace: str | None) -> Iterator[Record]:
     with ledger.reads(caller) as (reading, identity):
         _may_leave(reading, identity, namespace)
         for name in list(reading.reader.chains())[1:]:
@@ -111,20 +146,24 @@ def records(ledger: Ledger, caller: Caller, namespace: str | None) -> Iterator[R
                     yield reading.record(where, place.scope, known.position)
 
 
-def _may_leave(reading: Reading, identity: Identity, namespace: str | None) -> None:
-    """Whoever is bound to a namespace and may read it may take it along; all else takes admin."""
-    if namespace is not None and namespace in {where.namespace for where, _ in identity.visible()[0]}:
-        return
-    _administers(reading, identity)
+def _may_leave(reading: Reading, identity: Identity, namespace: str | None) -> GrantEntry:
+    """Whoever is bound to a namespace and may read it may take it along; all else takes admin. The grant for it."""
+    for where, place in identity.visible()[0]:
+        allowed = identity.allowed(Act.READ, place)
+        if where.namespace == namespace and isinstance(allowed, GrantEntry):
+            return allowed
+    grant = _administers(reading, identity)
     if namespace is not None and (namespace == reading.store.namespace or reading.chain(namespace) is None):
         raise unknown(namespace)
+    return grant
 
 
-def _administers(reading: Reading, identity: Identity) -> None:
+def _administers(reading: Reading, identity: Identity) -> GrantEntry:
     place = Place(reading.store.namespace, Scope.STORE, None)
     allowed = identity.allowed(Act.ADMIN, place)
     if isinstance(allowed, Refusal):
         raise DeniedError(Denial(Act.ADMIN, allowed, place, identity.principal))
+    return allowed
 
 
 def restore(source: Path, path: Path, opening: Opening, *, accept: bool, discard: bool) -> Moved:
@@ -148,9 +187,13 @@ def import_lines(given: Iterable[bytes], path: Path, opening: Opening, *, accept
     with _draft(path, opening) as draft:
         store = open_store(draft, create=True)
         try:
+            alone = False
             with store.write() as writer:
                 taken = transcript.take(writer, given)
-                _rebuilt(writer, opening.keyring)
+                alone = taken.title.namespace is not None
+                _rebuilt(writer, opening.keyring, alone=alone)
+            if alone:
+                _part(Ledger(store, opening.keyring, opening.clock, opening.entropy, None), opening.caller)
         finally:
             store.close()
         return _put(draft, path, opening, accept=accept, discard=False)._replace(new=taken.commits)
@@ -181,10 +224,34 @@ def _merge(given: Iterable[bytes], path: Path, ledger: Ledger, caller: Caller) -
     return _moved(path, heads)._replace(new=taken.commits, notices=tuple(notices))
 
 
-def _rebuilt(writer: Writer, keyring: Keyring) -> None:
+def _part(ledger: Ledger, caller: Caller) -> None:
+    """Let a store that began as an export of one namespace say what it goes on without: other namespaces, and names.
+
+    What was left out is struck, so that nothing is missing which no erasure explains.
+    """
+    with ledger.writes(caller) as block:
+        reading = block.reading
+        reader, store, origin = reading.reader, reading.store, caller.origin
+        principal = block.identity.principal or owner_of(reading)
+        rows = list(reader.catalog(store.number, "namespace"))
+        made = (reading.prove(store, row.position, row.sequence, row.ended_by, row.ending).entry for row in rows)
+        absent = [e.namespace for e in made if isinstance(e, NamespaceEntry) and reading.chain(e.namespace) is None]
+        for start in range(0, len(absent), MAX_DRAFTS):
+            parting = PartingEntry(without=tuple(absent[start : start + MAX_DRAFTS]))
+            block.store_commit([rules.plain(parting)], principal=principal, origin=origin)
+        facts = reading.facts(store)
+        bodies = reader.entries(store.number, 0, verifying.LAST)
+        left_out = [entries.digest_of(body) for place, body in bodies if reader.content(store.number, place) is None]
+        left_out = [digest for digest in left_out if facts.own(digest) is not None]
+        for start in range(0, len(left_out), MAX_DRAFTS):
+            erasure = ErasureEntry(strikes=tuple(left_out[start : start + MAX_DRAFTS]))
+            block.store_commit([rules.plain(erasure)], principal=principal, origin=origin)
+
+
+def _rebuilt(writer: Writer, keyring: Keyring, *, alone: bool = False) -> None:
     """Judge what an import wrote, and derive from it; whatever it raises undoes the import."""
     try:
-        verifying.rebuild(writer, keyring)
+        verifying.rebuild(writer, keyring, alone=alone)
     except (CorruptionError, UsageError) as error:
         raise CorruptionError(f"the export does not verify: {error.message}", hint="nothing was imported") from error
 
@@ -337,8 +404,10 @@ def _returned(reader: Reader, erased: Container[bytes]) -> dict[str, int]:
 def _may_erase(reading: Reading, identity: Identity, returned: Mapping[str, int]) -> None:
     """Refuse a store that would bring back what was erased here, unless this caller can erase it again."""
     for name, count in returned.items():
-        place = identity.place(name)
-        allowed = place is not None and isinstance(identity.allowed(Act.FORGET, place), GrantEntry)
+        place, act = identity.place(name), Act.FORGET
+        if name == reading.store.namespace and Act.FORGET in identity.caller.acts:
+            place, act = Place(name, Scope.STORE, None), Act.ADMIN
+        allowed = place is not None and isinstance(identity.allowed(act, place), GrantEntry)
         if not (allowed and reading.signs):
             raise AuthorityError(
                 f"{name}: {count} texts in it were erased on this machine, and cannot be erased again by this caller",

@@ -12,6 +12,7 @@ from ledgerstone.core.entries import (
     CloseEntry,
     Content,
     Entry,
+    ErasureEntry,
     KeyEntry,
     NameEntry,
     RecordEntry,
@@ -19,8 +20,8 @@ from ledgerstone.core.entries import (
     Sealed,
     Stamp,
 )
-from ledgerstone.core.facts import Known
-from ledgerstone.core.projection import GRANTED, NAMED, REVOCABLE, SCOPED, TOMBSTONE
+from ledgerstone.core.facts import Known, Own
+from ledgerstone.core.projection import GRANTED, NAMED, PARTED, REVOCABLE, SCOPED, STRUCK, TOMBSTONE, own
 from ledgerstone.core.values import (
     DEFAULT_FLOOR,
     STANDING_OF_ENDING,
@@ -338,7 +339,7 @@ class Reading:
             return
         sizes = self.reader.catalog_sizes(self.store.number)
         second = {SCOPED: "namespace", NAMED: "name", GRANTED: "grant"}
-        listed = sum(count for noun, count in sizes.items() if noun not in second)
+        listed = sum(count for noun, count in sizes.items() if noun not in {*second, STRUCK, PARTED})
         if listed != head.counts.entries or any(
             sizes.get(way, 0) != sizes.get(noun, 0) for way, noun in second.items()
         ):
@@ -354,16 +355,39 @@ class Reading:
         if sealed is None:
             return None
         row = self.reader.content(where.number, proven.position)
+        erased = proven.ending is Ending.ERASED or self.struck(where, proven)
         if row is None:
-            if proven.ending is Ending.ERASED:
+            if erased:
                 return None
             raise CorruptionError(f"{where.namespace}: the content of entry {proven.position} is missing")
-        if proven.ending is Ending.ERASED:
+        if erased:
             raise CorruptionError(f"{where.namespace}: entry {proven.position} was erased, yet has content")
         salt, data = row
         if len(salt) != canonical.SALT_BYTES or canonical.commitment(salt, data) != sealed.commitment:
             raise CorruptionError(f"{where.namespace}: the content of entry {proven.position} was altered")
         return entries.decode_content(data)
+
+    def struck(self, where: Chain, proven: Proven) -> bool:
+        """Whether an erasure took an entry's own content and let the entry stand; that erasure is proven."""
+        if isinstance(proven.entry, RecordEntry):
+            return False
+        for row in self.reader.lookup(where.number, STRUCK, proven.digest.hex()):
+            erasure = self.prove(where, row.position, row.sequence, row.ended_by, row.ending).entry
+            if not isinstance(erasure, ErasureEntry) or proven.digest not in erasure.strikes:
+                raise CorruptionError(f"{where.namespace}: entry {row.position} erases not what its row says")
+            return True
+        return False
+
+    def sequence_of(self, where: Chain, position: int) -> int:
+        """In which commit an entry is, as the headers say; a leaf must bind it to be believed."""
+        low, high = 0, where.head.sequence
+        while low < high:
+            middle = (low + high) // 2
+            data = self.reader.header(where.number, middle)
+            if data is None:
+                raise CorruptionError(f"{where.namespace}: commit {middle} is missing")
+            low, high = (low, middle) if entries.decode_header(data).counts.entries > position else (middle + 1, high)
+        return low
 
     def version(self, where: Chain, position: int) -> Version | None:
         """The version at a position, proven; None when there is none."""
@@ -396,6 +420,7 @@ class Reading:
             raise CorruptionError(f"{where.namespace}: entry {position} has no text")
         # What stood aside never held its key, and its retraction has none.
         withdrawn = isinstance(entry, RetractEntry) and (record.contests or record.held_by) is not None
+        sealed: Sealed | None = getattr(entry, "content", None)
         return Known(
             position=position,
             sequence=proven.sequence,
@@ -410,7 +435,7 @@ class Reading:
             depth=record.depth,
             key=None if content is None or withdrawn else content.key,
             expires=record.expires,
-            sealed=entry.content is not None if isinstance(entry, CloseEntry | RetractEntry) else True,
+            sealed=sealed is not None and not self.struck(where, proven),
             content_bytes=record.content.bytes,
             ended_by=proven.ended_by,
             ending=proven.ending,
@@ -509,11 +534,13 @@ class Reading:
 class SnapshotFacts:
     """Facts out of a snapshot: rows only preselect, every answer is proven."""
 
-    __slots__ = ("_reading", "_where")
+    __slots__ = ("_places", "_reading", "_where")
 
     def __init__(self, reading: Reading, where: Chain) -> None:
         self._reading = reading
         self._where = where
+        # Where entries stand that are no versions, by digest; looked for once, and only when somebody asks.
+        self._places: dict[bytes, tuple[int, int, int]] | None = None
 
     def position(self, digest: bytes) -> int | None:
         for number, position in self._reading.reader.digests(digest):
@@ -531,6 +558,34 @@ class SnapshotFacts:
                     if proven.digest == digest:
                         return proven
         return None
+
+    def own(self, digest: bytes) -> Own | None:
+        reader, number = self._reading.reader, self._where.number
+        here = [position for chain_, position in reader.digests(digest) if chain_ == number]
+        proven = self._version_entry(here[0]) if here else self._other(digest)
+        if proven is None or proven.digest != digest or proven.ending is Ending.ERASED:
+            return None
+        return None if self._reading.struck(self._where, proven) else own(proven.entry, proven.position)
+
+    def _version_entry(self, position: int) -> Proven | None:
+        standing = self._reading.reader.standing(self._where.number, position)
+        return None if standing is None else self._reading.prove(self._where, position, *standing)
+
+    def _other(self, digest: bytes) -> Proven | None:
+        reading, where = self._reading, self._where
+        if self._places is None:
+            ended = {row.position: (row.ended_by, row.ending) for row in reading.reader.catalog(where.number)}
+            bodies = reading.reader.entries(where.number, 0, where.head.counts.entries)
+            self._places = {
+                entries.digest_of(body): (position, *ended.get(position, (0, 0)))
+                for position, body in bodies
+                if b'"content":' in body
+            }
+        place = self._places.get(digest)
+        if place is None:
+            return None
+        position, by, ending = place
+        return reading.prove(where, position, reading.sequence_of(where, position), by, ending)
 
     @property
     def boundary(self) -> int:

@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 from ledgerstone.core import chain, entries, merkle, state
 from ledgerstone.core.chain import Head
 from ledgerstone.core.entries import CloseEntry, GrantEntry, KeyEntry, NamespaceEntry, RecordEntry, RetractEntry
-from ledgerstone.core.facts import Known
-from ledgerstone.core.projection import ASIDE, GRANTED, REVOCABLE, TOMBSTONE
+from ledgerstone.core.facts import Known, Own
+from ledgerstone.core.projection import ASIDE, GRANTED, PARTED, REVOCABLE, TOMBSTONE
 from ledgerstone.core.signing import Keyring
 from ledgerstone.core.values import DEFAULT_FLOOR, Ending, Kind, Report
 from ledgerstone.core.verify import Authorities, Base, Enrolled, Granted, Made, Replay, Replayed
@@ -86,6 +86,7 @@ def _verify(
     for namespace in authorities.namespaces:
         if namespace not in names:
             raise UnsettledError(f"{namespace}: the store chain made it, but its chain is missing")
+    _gone(reading, names, milestones, authorities)
     older = sum(part.older for part in parts)
     return Report(
         findings=(),
@@ -97,6 +98,17 @@ def _verify(
         older=older,
         sampled=_sample(reading, parts, entropy, lambda *signed: authorities.signed(keyring, *signed)),
     )
+
+
+def _gone(reading: Reading, names: list[str], milestones: Milestones, authorities: Authorities) -> None:
+    """What left the store: no chain is new that it goes on without, and what was exported is what is here."""
+    if authorities.parted or any(reading.listings(PARTED, name) for name in names if name not in milestones):
+        raise UnsettledError("the store goes on without some namespaces")
+    for (namespace, sequence), head in authorities.exports.items():
+        row = reading.reader.chain(namespace)
+        data = None if row is None or row.sequence < sequence else reading.reader.header(row.number, sequence)
+        if data is not None and merkle.leaf_hash(data) != head:
+            raise UnsettledError(f"{namespace}: commit {sequence} is not the one that was exported")
 
 
 class _StoreChain:
@@ -311,6 +323,9 @@ class Earlier:
 
     def key(self) -> str | None:
         raise UnsettledError("a new key took over")
+
+    def own(self, digest: bytes) -> Own | None:
+        raise UnsettledError(f"{digest.hex()[:16]} lost what it said of its own")
 
     def revocable(self, digest: bytes) -> bool:
         return self._arranged(digest) is not None

@@ -12,8 +12,9 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from ledgerstone.core import canonical, chain, entries, merkle
-from ledgerstone.core.entries import AliasEntry, NameEntry, NamespaceEntry
+from ledgerstone.core.entries import AliasEntry, ErasureEntry, GenesisEntry, GrantEntry, NameEntry, NamespaceEntry
 from ledgerstone.core.merkle import leaf_hash
+from ledgerstone.core.projection import PARTED
 from ledgerstone.errors import ConflictError, CorruptionError, FormatError
 from ledgerstone.store.protocol import ChainRow, Reader, Row, Writer
 from ledgerstone.verifying import LAST
@@ -95,15 +96,21 @@ def _wanted(reader: Reader, store: str, namespace: str) -> set[int]:
         ids |= {stamp.principal, stamp.session, stamp.host}
     row = reader.chain(store)
     wanted: set[int] = set()
+    named: dict[str, int] = {}
     for position, body in () if row is None else reader.entries(row.number, 0, LAST):
         match entries.decode_entry(body):
-            case NamespaceEntry(namespace=name) | AliasEntry(namespace=name) if name == namespace:
+            case NamespaceEntry(namespace=name) | AliasEntry(namespace=name) as entry if name == namespace:
                 wanted.add(position)
-            case NameEntry(id=opaque) if opaque in ids:
-                wanted.add(position)
+                ids.add(entry.owner if isinstance(entry, NamespaceEntry) else None)
+            case GrantEntry(namespace=name, principal=principal) if name == namespace:
+                ids.add(principal)
+            case GenesisEntry(owner=owner):
+                ids.add(owner)
+            case NameEntry(id=opaque):
+                named[opaque] = position
             case _:
                 pass
-    return wanted
+    return wanted | {position for opaque, position in named.items() if opaque in ids}
 
 
 class _Line(NamedTuple):
@@ -136,17 +143,17 @@ def take(writer: Writer, given: Iterable[bytes], gone: Container[bytes] = ()) ->
     known = writer.first_chain()
     if known not in {None, title.store}:
         raise ConflictError(f"the export is of store {title.store}, and this one is {known}")
-    if known is None and title.namespace is not None:
-        raise ConflictError(
-            f"the export holds {title.namespace} alone, which is no store of its own",
-            hint="import an export of the whole store first",
-        )
     done: dict[str, int] = {}
     struck: set[bytes] = set()
     returned: dict[str, int] = {}
     for namespace, group in groupby((_read(*each) for each in numbered), key=lambda line: line.namespace):
         if namespace in done or (not done and namespace != title.store):
             raise CorruptionError(f"{namespace}: its lines are not together, or do not follow the store chain's")
+        if known is not None and _parted(writer, known, namespace):
+            raise ConflictError(
+                f"this store goes on without {namespace}: it began as an export of another namespace",
+                hint="import it where no store is",
+            )
         transcription = _Transcription(
             writer,
             namespace,
@@ -162,6 +169,11 @@ def take(writer: Writer, given: Iterable[bytes], gone: Container[bytes] = ()) ->
     if not done:
         raise CorruptionError("the export is cut short: it has no chain")
     return Taken(title, {name: commits for name, commits in done.items() if commits}, frozenset(struck), returned)
+
+
+def _parted(reader: Reader, store: str, namespace: str) -> bool:
+    row = reader.chain(store)
+    return row is not None and bool(reader.lookup(row.number, PARTED, namespace))
 
 
 class _Transcription:
@@ -185,6 +197,7 @@ class _Transcription:
         "_rekeyed",
         "_sealed",
         "_signed",
+        "_strikes",
         "_there",
         "_writer",
         "returned",
@@ -213,7 +226,9 @@ class _Transcription:
         self._content = self._signed = -1
         # By position, whether the export has a content there; and the new entries that commit to one.
         self._there = bytearray()
-        self._sealed = 0
+        self._sealed: dict[int, bytes] = {}
+        # What new erasures take of what entries say of their own.
+        self._strikes: set[bytes] = set()
         self._head: tuple[int, bytes, bytes] | None = None
         self.struck: set[bytes] = set()
         self.returned = 0
@@ -284,14 +299,18 @@ class _Transcription:
         self._entries += 1
         self._there.append(0)
         if self._is_new:
-            self._sealed += getattr(entries.decode_entry(row.body), "content", None) is not None
+            entry = entries.decode_entry(row.body)
+            if getattr(entry, "content", None) is not None:
+                self._sealed[row.place] = entries.digest_of(row.body)
+            if isinstance(entry, ErasureEntry):
+                self._strikes.update(entry.strikes)
             self._write(row)
 
     def _take_content(self, row: Row) -> None:
         self._content = row.place
         self._there[row.place] = 1
         if row.place >= self._before:
-            self._sealed -= 1
+            self._sealed.pop(row.place, None)
             self.returned += canonical.commitment(row.beside, row.body) in self._gone
             self._write(row)
 
@@ -304,14 +323,15 @@ class _Transcription:
             if self._rekeyed and self._old is not None and self._old.sequence == self._head[0]:
                 self._writer.place_head(self._old._replace(signature=self._head[2]))
             return 0
-        if self._left_out and self._sealed:
+        missed = set(self._sealed.values()) - self._strikes
+        if self._left_out and missed and self._old is not None:
             raise ConflictError(
-                f"the export leaves out {self._sealed} names of the store chain that are not here yet",
+                f"the export leaves out {len(missed)} names of the store chain that are not here yet",
                 hint="import an export of the whole store",
             )
         sequence, commit, signature = self._head
         number = 0 if self._old is None else self._old.number
-        if self._old is not None and not self._left_out:
+        if self._old is not None:
             self._strike(self._old)
         self._writer.place_head(ChainRow(number, self._namespace, sequence, commit, signature, self._frontier))
         return sequence - (-1 if self._old is None else self._old.sequence)
@@ -321,10 +341,15 @@ class _Transcription:
         lost = [
             (position, canonical.commitment(salt, body))
             for position, salt, body in self._writer.contents(old.number, 0, self._before - 1)
-            if not self._there[position]
+            if not self._there[position] and (not self._left_out or self._named(old.number, position))
         ]
         self._writer.strike(old.number, [position for position, _ in lost])
         self.struck |= {commitment for _, commitment in lost}
+
+    def _named(self, number: int, position: int) -> bool:
+        """Whether a new erasure strikes an entry; of a chain that names were left out of, nothing else tells."""
+        body = self._writer.entry(number, position) if self._strikes else None
+        return body is not None and entries.digest_of(body) in self._strikes
 
 
 def _title(data: bytes) -> Title:

@@ -81,7 +81,7 @@ def verify(reader: Reader, keyring: Keyring, watch: Watch = UNWATCHED) -> Report
     tell(
         Finding("namespace", namespace, None, "the store chain made it, but its chain is missing")
         for namespace in authorities.namespaces
-        if namespace not in heads
+        if namespace not in heads and namespace not in authorities.parted
     )
     tell(authorities.findings(names[0] if names else ""))
     if reader.posted() != posted:
@@ -327,8 +327,11 @@ def naming(report: Report, gone: Mapping[str, Anchor]) -> Report:
     return replace(report, findings=report.findings + found)
 
 
-def rebuild(writer: Writer, keyring: Keyring) -> Report:
-    """Write every derived row anew from history; CorruptionError, and nothing changed, when history is damaged."""
+def rebuild(writer: Writer, keyring: Keyring, *, alone: bool = False) -> Report:
+    """Write every derived row anew from history; CorruptionError, and nothing changed, when history is damaged.
+
+    With ``alone`` other namespaces, and contents of the store chain, may have been left out.
+    """
     heads: dict[str, tuple[int, bytes]] = {}
     commits = entries = 0
     authorities = Authorities()
@@ -336,7 +339,7 @@ def rebuild(writer: Writer, keyring: Keyring) -> Report:
     for index, namespace in enumerate(names):
         replay, row = _replayed(writer, namespace, authorities, store=index == 0)
         writer.clear_derived(row.number)
-        writer.restore_derived(row.number, _derive(writer, replay, row, keyring))
+        writer.restore_derived(row.number, _derive(writer, replay, row, keyring, alone=alone and index == 0))
         if replay.findings or replay.head is None:
             first = replay.findings[0] if replay.findings else None
             raise CorruptionError(
@@ -346,10 +349,10 @@ def rebuild(writer: Writer, keyring: Keyring) -> Report:
         heads[namespace] = replay.head.sequence, replay.head.id
         commits += replay.head.sequence + 1
         entries += replay.size
-    for finding in authorities.findings(names[0] if names else ""):
+    for finding in () if alone else authorities.findings(names[0] if names else ""):
         raise CorruptionError(f"{finding.namespace}: canonical history is damaged: {finding.message}")
-    missing = authorities.namespaces.keys() - heads.keys()
-    if missing:
+    missing = authorities.namespaces.keys() - heads.keys() - authorities.parted.keys()
+    if missing and not alone:
         raise CorruptionError(
             f"{', '.join(sorted(missing))}: the store chain made it, but its chain is missing",
             hint="nothing was changed; restore a backup; ledgerstone verify lists every fault",
@@ -357,12 +360,14 @@ def rebuild(writer: Writer, keyring: Keyring) -> Report:
     return Report(findings=(), namespaces=len(names), commits=commits, entries=entries, heads=heads)
 
 
-def _derive(reader: Reader, replay: Replay, row: ChainRow, keyring: Keyring) -> Derived:
+def _derive(reader: Reader, replay: Replay, row: ChainRow, keyring: Keyring, *, alone: bool) -> Derived:
     texts: dict[int, Content] = {}
 
     def changes() -> Iterator[tuple[int, Change, WordRow | None]]:
         for sequence, one in commits(reader, replay, row, keyring):
             yield sequence, one.change, derived_words(one.change, one.content, texts)
+        if alone:
+            replay.findings[:] = [finding for finding in replay.findings if finding.code != "missing"]
         if replay.findings:
             raise CorruptionError(
                 f"{replay.namespace}: canonical history is damaged: {replay.findings[0].message}",

@@ -118,7 +118,8 @@ VALUES: dict[str, Strategy] = {
     "Content.triggers": several(short),
     **dict.fromkeys(("expires", "value", "asked", "granted", "first", "last", "abandoned_sequence"), integers),
     **dict.fromkeys(("sequence", "count"), counts),
-    **dict.fromkeys(("sources", "covers", "erases", "entries"), several(hashes)),
+    **dict.fromkeys(("sources", "covers", "erases", "strikes", "entries"), several(hashes)),
+    "without": several(ids("ns")),
     **{f"Content.{name}": short for name in ("text", "source", "title", "place", "name")},
     **{f"Content.{name}": integers for name in ("due", "valid_from", "valid_until")},
 }
@@ -249,6 +250,7 @@ def test_every_noun_is_named_once() -> None:
         "key",
         "name",
         "namespace",
+        "parting",
         "promotion",
         "record",
         "refusal",

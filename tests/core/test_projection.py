@@ -22,11 +22,13 @@ from ledgerstone.core.entries import (
     KeyEntry,
     NameEntry,
     NamespaceEntry,
+    PartingEntry,
     RevokeEntry,
+    Sealed,
     SettingEntry,
     Stamp,
 )
-from ledgerstone.core.facts import Change, Facts, Known, Slot
+from ledgerstone.core.facts import Change, Facts, Known, Own, Slot
 from ledgerstone.core.projection import (
     NO_COUNTS,
     Folded,
@@ -42,6 +44,7 @@ from ledgerstone.errors import ConflictError, NotFoundError, RuleError
 from tests.core.chains import ADA, KEYS, NONCE, PROJECT, grant, named, opaque, tombstone, writing
 
 SLOT = Slot(5, 3, b"d" * 32)
+SEALED = Sealed(commitment=b"c" * 32, bytes=20)
 KEYED = [None, "cedar", "oak"]
 WORDS = ["Cedar.", "CEDAR.", "Oak, and a very long story about it.", "Elm."]
 
@@ -244,6 +247,7 @@ SEALED = named("cedar", lambda sealed: NameEntry(id=ADA, of=NameOf.PRINCIPAL, co
         (KeyEntry(key=KEYS.signer or "", public=bytes(32)), (("key", KEYS.signer or ""),)),
         (GenesisEntry(scope=Scope.STORE, nonce=NONCE, owner=ADA), (("genesis", ""),)),
         (ErasedEntry(namespace=PROJECT, sequence=1, count=1), (("erased", ""),)),
+        (PartingEntry(without=(PROJECT,)), (("parting", ""), ("parted", PROJECT))),
     ],
 )
 def test_an_entry_of_the_store_chain_can_be_found(entry: Entry, lookups: tuple[tuple[str, str], ...]) -> None:
@@ -252,7 +256,7 @@ def test_an_entry_of_the_store_chain_can_be_found(entry: Entry, lookups: tuple[t
 
     change = projected(entry, content)
 
-    assert change == Change(SLOT.position, lookups=lookups, live=content is not None)
+    assert change._replace(own=None) == Change(SLOT.position, lookups=lookups, live=content is not None)
 
 
 def test_an_erased_name_is_found_by_nothing() -> None:
@@ -354,6 +358,44 @@ def test_with_a_text_go_all_that_hold_it() -> None:
     assert erased.erased == (0, 2)
     assert past.counts == Counts(entries=5, records=4, live=2, current=1, open=0, indexed=2)
     assert [past.folded.known[position].key for position in (0, 2)] == [None, None]
+
+
+def test_what_is_struck_stands_without_it() -> None:
+    """A reason is gone and counted out, the version stands; erased later, it is not counted out again."""
+    past = Past()
+    past.take(rules.enter(Draft(text="Water the cedar.", kind=Kind.TASK), writing(), past.folded))
+    past.take(rules.close(past.memories()[0], writing(), "Done."))
+    closed = past.memories()[0]
+    assert past.counts.live == 2
+
+    struck = past.take(rules.plain(ErasureEntry(strikes=(closed.digest,))))
+
+    assert struck.struck == (Own(1),)
+    assert struck.lookups == (("erasure", ""), ("struck", closed.digest.hex()))
+    assert (past.counts.live, past.counts.current) == (1, 1)
+    assert past.folded.own(closed.digest) is None
+    assert Folded(past.folded).own(closed.digest) is None
+    past.take(rules.plain(ErasureEntry(erases=(closed.digest,))))
+    assert past.counts.live == 0
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        NameEntry(id=ADA, of=NameOf.PRINCIPAL, content=SEALED),
+        AliasEntry(namespace=opaque("ns", 1), of=AliasOf.PATH, content=SEALED),
+        NamespaceEntry(namespace=opaque("ns", 1), scope=Scope.PROJECT, nonce=NONCE, owner=ADA, content=SEALED),
+    ],
+    ids=lambda entry: str(entry.noun),
+)
+def test_a_name_that_is_struck_is_found_without_it(entry: NameEntry | AliasEntry | NamespaceEntry) -> None:
+    """The rows that said it are those that its entry has once its content is gone; the others stay."""
+    change = project(entry, Content(name="cedar"), SLOT, Folded())
+    bare = project(entry, None, SLOT, Folded())
+
+    assert change.own is not None
+    assert set(change.own.lookups) == set(bare.lookups) - set(change.lookups)
+    assert project(GenesisEntry(scope=Scope.STORE, nonce=NONCE), None, SLOT, Folded()).own is None
 
 
 @pytest.mark.parametrize("ending", [Ending.CONTESTED, Ending.HELD])

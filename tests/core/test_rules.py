@@ -21,6 +21,7 @@ from ledgerstone.core.entries import (
     KeyEntry,
     NameEntry,
     NamespaceEntry,
+    PartingEntry,
     RecordEntry,
     RefusalEntry,
     RestoreEntry,
@@ -32,7 +33,7 @@ from ledgerstone.core.entries import (
     WakeEntry,
     digest_of,
 )
-from ledgerstone.core.facts import Known
+from ledgerstone.core.facts import Known, Own
 from ledgerstone.core.rules import Admitted
 from ledgerstone.core.signing import key_id
 from ledgerstone.core.values import (
@@ -319,12 +320,13 @@ OF_THE_STORE: list[Entry] = [
     RefusalEntry(act=Act.READ, reason=Refusal.HOST, count=1, first=0, last=0),
     RestoreEntry(namespace=PROJECT, abandoned_sequence=0, abandoned=b"a" * 32),
     ErasedEntry(namespace=PROJECT, sequence=1, count=1),
+    ExportEntry(namespace=PROJECT, sequence=0, head=b"h" * 32),
+    PartingEntry(without=(PROJECT,)),
 ]
 OF_NOBODY: list[Entry] = [
     ValuesEntry(content=SEALED),
     WakeEntry(),
     SettingEntry(id=opaque("set", 1), setting="isolated", value=1),
-    ExportEntry(namespace=PROJECT, sequence=0, head=b"h" * 32),
 ]
 
 
@@ -595,6 +597,62 @@ def test_an_erasure_names_what_is_there(pen: Pen) -> None:
     assert refused(pen, forged(erasing, erases=(other.digest,)), erases=(other.digest, note.digest)).endswith(
         "was erased before"
     )
+
+
+def test_an_erasure_takes_texts_or_what_others_say(pen: Pen) -> None:
+    """One of the two; a strike is of an entry that has a content of its own and is no record, once."""
+    note, task = pen.remember("Cedar."), pen.remember(Draft(text="Water.", kind=Kind.TASK))
+    silent = pen.end(task, close=True)
+    told = pen.write(rules.retract(note, writing(seed=7), "Wrong.", None))
+    assert told is not None
+    striking = ErasureEntry(strikes=(told.digest,))
+
+    for wrong in (ErasureEntry(), ErasureEntry(erases=(note.digest,), strikes=(told.digest,))):
+        with pytest.raises(RuleError, match="one of the two"):
+            rules.check_arranged(wrong, pen.folded)
+    for digest in (note.digest, silent.digest, b"?" * 32):
+        assert refused(pen, rules.plain(striking), strikes=(digest,)).endswith("has no content of its own here")
+    rules.check_place(striking, None, position=1, store=True)
+    pen.write(rules.plain(striking))
+
+    with pytest.raises(RuleError, match="has no content of its own here"):
+        judge(pen, rules.plain(striking))
+    assert pen.folded.known[told.position].sealed is False
+
+
+def test_what_was_erased_has_nothing_of_its_own(pen: Pen) -> None:
+    """The reason of a close went with its text; that of another one can still be struck."""
+    closed = []
+    for number, text in enumerate(("Water.", "Weed.")):
+        task = pen.remember(Draft(text=text, kind=Kind.TASK))
+        closed.append(pen.write(rules.close(task, writing(seed=number), "Done.")))
+    assert closed[0] is not None
+    assert closed[1] is not None
+    pen.erase(closed[0])
+
+    assert pen.folded.own(closed[0].digest) is None
+    assert pen.folded.own(closed[1].digest) == Own(closed[1].position)
+
+
+@pytest.mark.parametrize(
+    "leaving", [PartingEntry(without=(PROJECT,)), ExportEntry(namespace=PROJECT, sequence=0, head=b"h" * 32)]
+)
+def test_what_leaves_a_store_was_made_there(leaving: Entry) -> None:
+    """A namespace that was never made here neither leaves nor stays behind; nor one that was left before."""
+    store = store_chain()
+    other = opaque("ns", 9)
+
+    rules.check_arranged(leaving, store.folded)
+
+    with pytest.raises(RuleError, match=f"{leaving.noun}: {other} was never made here"):
+        rules.check_arranged(
+            replace(leaving, **({"without": (other,)} if leaving.noun == "parting" else {"namespace": other})),  # type: ignore[type-var]
+            store.folded,
+        )
+    store.write(rules.plain(PartingEntry(without=(PROJECT,))))
+    with pytest.raises(RuleError, match="was left before"):
+        rules.check_arranged(leaving, store.folded)
+    rules.check_arranged(ExportEntry(sequence=0, head=b"h" * 32), store.folded)
 
 
 def test_what_was_erased_is_neither_ended_nor_grounds(pen: Pen) -> None:

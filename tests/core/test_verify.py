@@ -8,15 +8,17 @@ from typing import Any
 
 import pytest
 
-from ledgerstone.core import canonical, chain, merkle, rules, state
+from ledgerstone.core import canonical, chain, entries, merkle, rules, state
 from ledgerstone.core.entries import (
     AliasEntry,
     Content,
     ErasureEntry,
+    ExportEntry,
     GenesisEntry,
     Idempotency,
     KeyEntry,
     NamespaceEntry,
+    PartingEntry,
     RevokeEntry,
     StorePoint,
 )
@@ -396,6 +398,53 @@ def test_a_content_is_gone_if_it_was_erased_and_only_then() -> None:
 
     pen.commits[2].contents.clear()
     assert faults(pen) == [("missing", 2)]
+
+
+def test_a_name_is_gone_if_it_was_struck_and_only_then() -> None:
+    """On the store chain as in a namespace: there although it was struck, and gone although it was not."""
+    store = store_chain()
+    ada = store.commits[0].contents
+    (digest,) = (entries.digest_of(body) for body in store.commits[0].bodies if b'"entry":"name"' in body)
+    store.write(rules.plain(ErasureEntry(strikes=(digest,))))
+    assert faults(store) == [("content", 1)]
+
+    del ada[2]
+    assert faults(store) == []
+
+    ada.clear()
+    assert faults(store) == [("missing", 0)]
+
+
+def test_an_export_names_a_commit_that_is_there() -> None:
+    """Of a namespace once its chain gets there, of the whole store among the commits before."""
+    store = store_chain()
+    pen = project_chain(store)
+    assert pen.head is not None
+    assert store.head is not None
+    right = [
+        ExportEntry(namespace=PROJECT, sequence=0, head=pen.head.id),
+        ExportEntry(namespace=PROJECT, sequence=7, head=b"h" * 32),
+        ExportEntry(sequence=0, head=store.head.id),
+    ]
+    store.write(*map(rules.plain, right))
+    assert faults(pen) == faults(store) == []
+
+    for wrong, found in (
+        (ExportEntry(namespace=PROJECT, sequence=0, head=b"h" * 32), ([("export", 0)], [])),
+        (ExportEntry(sequence=0, head=b"h" * 32), ([], [("export", 1)])),
+        (ExportEntry(sequence=9, head=store.head.id), ([], [("export", 1)])),
+    ):
+        store = store_chain()
+        pen = project_chain(store)
+        store.write(rules.plain(wrong))
+        assert (faults(pen), faults(store)) == found
+
+
+def test_the_namespaces_that_a_store_goes_on_without_are_known() -> None:
+    """Their presence is a fault."""
+    pen = project_chain(store_chain(PartingEntry(without=(PROJECT,))))
+
+    assert faults(pen) == [("namespace", 0)]
 
 
 def test_what_an_erasure_takes_changes_no_state() -> None:

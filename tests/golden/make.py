@@ -152,6 +152,8 @@ FIELDS: Final[dict[str, Any]] = {
     "sources": (_hash("one"), _hash("another")),
     "covers": (_hash("another"),),
     "erases": (_hash("one"), _hash("another")),
+    "strikes": (_hash("one"),),
+    "without": (_id("ns"),),
     "overrides": ("secrets",),
     "reasons": ("quiet_hours",),
     "setting": "inherits",

@@ -351,7 +351,7 @@ memory.recall("walrus"), memory.get(kept.address), memory.list_records("all"), m
 memory.forget(kept.address, dry_run=False)
 memory.verify(), memory.verify(accept=True), memory.rebuild(), memory.checkpoint()
 memory.backup(path.with_name("backup"))
-lines = list(memory.export())
+lines = list(memory.export().pieces)
 memory.close()
 keys = {"keys": KEYS, "caller": OWNER, "state": state}
 Memory.restore(path.with_name("backup"), path.with_name("restored.db"), **keys)

@@ -161,9 +161,13 @@ class RetractEntry(Entry):
 @_entry("erasure")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErasureEntry(Entry):
-    """The contents of the named entries are gone; ``content`` holds the reason."""
+    """The texts of the named versions are gone, or the own contents of other entries; ``content`` holds the reason.
 
-    erases: tuple[bytes, ...] = field(array(HASH, MAX_DRAFTS))
+    ``strikes`` names those that lose a name or a reason and go on standing without it.
+    """
+
+    erases: tuple[bytes, ...] = field(array(HASH, MAX_DRAFTS), absent=())
+    strikes: tuple[bytes, ...] = field(array(HASH, MAX_DRAFTS), absent=())
     content: Sealed | None = field(SEALED, absent=None)
 
 
@@ -175,6 +179,14 @@ class ErasedEntry(Entry):
     namespace: str = field(NAMESPACE)
     sequence: int = field(integer(1))
     count: int = field(integer(1))
+
+
+@_entry("parting")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartingEntry(Entry):
+    """On the store chain: from here on this store goes on without some namespaces, whose chains are elsewhere."""
+
+    without: tuple[str, ...] = field(array(NAMESPACE, MAX_DRAFTS))
 
 
 @_entry("restore")
@@ -329,11 +341,11 @@ class RefusalEntry(Entry):
 @_entry("export")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportEntry(Entry):
-    """On the store chain: a namespace left the store up to a head."""
+    """On the store chain: a namespace left the store up to a head, or the whole store up to one of its own chain."""
 
-    namespace: str = field(NAMESPACE)
     sequence: int = field(integer())
     head: bytes = field(HASH)
+    namespace: str | None = field(NAMESPACE, absent=None)
 
 
 @_entry("inbox")

@@ -51,13 +51,24 @@ class Known(NamedTuple):
         return self.status is Status.OPEN and self.ending is Ending.NONE
 
 
+class Own(NamedTuple):
+    """An entry with a content of its own, apart from any text that it carries on: where, and the rows that find it.
+
+    ``lookups`` are those of its rows that say its name, as they are without it.
+    """
+
+    position: int
+    lookups: tuple[tuple[str, str], ...] = ()
+
+
 class Change(NamedTuple):
     """What one entry does to a namespace: the version it adds, what it ends, and what is derived from it.
 
     ``born`` is the ending the entry itself has from the start (NONE for nearly all). ``ended`` names earlier
     positions. ``sources`` and ``covers`` are positions. ``lookups`` find an entry by what it is about: a noun and a
     value. ``indexed`` says that the text at ``added.body`` belongs in the word index under this position. ``erased``
-    are those positions among ``ended`` that lose their content.
+    are those positions among ``ended`` that lose their content. ``own`` says that the entry has a content of its own,
+    by what it is found without it; ``struck`` are the earlier ones that lose theirs, and nothing else.
     """
 
     position: int
@@ -70,6 +81,8 @@ class Change(NamedTuple):
     erased: tuple[int, ...] = ()
     live: bool = False
     indexed: bool = False
+    own: Own | None = None
+    struck: tuple[Own, ...] = ()
 
 
 class Facts(Protocol):
@@ -107,6 +120,9 @@ class Facts(Protocol):
 
     def key(self) -> str | None:
         """The id of the key in force, which is that of the newest key entry; None before the first."""
+
+    def own(self, digest: bytes) -> Own | None:
+        """An earlier entry other than a record, as long as its own content is neither erased nor struck."""
 
     @property
     def boundary(self) -> int:

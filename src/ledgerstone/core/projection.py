@@ -17,12 +17,13 @@ from ledgerstone.core.entries import (
     KeyEntry,
     NameEntry,
     NamespaceEntry,
+    PartingEntry,
     RecordEntry,
     RetractEntry,
     RevokeEntry,
     SettingEntry,
 )
-from ledgerstone.core.facts import Change, Facts, Known, Slot
+from ledgerstone.core.facts import Change, Facts, Known, Own, Slot
 from ledgerstone.core.values import DEFAULT_FLOOR, AliasOf, Ending, NameOf, Scope, Status
 
 NO_COUNTS: Final = Counts(entries=0, records=0, live=0, current=0, open=0, indexed=0)
@@ -40,6 +41,9 @@ SCOPED: Final = "scoped"
 NAMED: Final = "named"
 GRANTED: Final = "granted"
 TOMBSTONE: Final = "tombstone"
+# An erasure by each entry whose own content it took, and a parting by each namespace.
+STRUCK: Final = "struck"
+PARTED: Final = "parted"
 
 
 def scoped_lookup(scope: Scope, owner: str | None, name: str) -> str:
@@ -74,7 +78,9 @@ def project(entry: Entry, content: Content | None, slot: Slot, facts: Facts) -> 
             return Change(slot.position, ended=ended, lookups=((entry.noun, ""),))
         case GenesisEntry() if entry.scope is not Scope.STORE:
             return Change(slot.position)
-    return Change(slot.position, lookups=lookups(entry, _name(content)), live=sealed(entry))
+    return Change(
+        slot.position, lookups=lookups(entry, _name(content)), live=sealed(entry), own=own(entry, slot.position)
+    )
 
 
 def lookups(entry: Entry, name: str) -> tuple[tuple[str, str], ...]:
@@ -92,6 +98,8 @@ def lookups(entry: Entry, name: str) -> tuple[tuple[str, str], ...]:
             return (("key", entry.key),)
         case SettingEntry():
             return (("setting", f"{entry.setting} {entry.namespace or ''}"),)
+        case PartingEntry():
+            return (entry.noun, ""), *((PARTED, namespace) for namespace in entry.without)
         case _:
             return ((entry.noun, ""),)
 
@@ -99,6 +107,21 @@ def lookups(entry: Entry, name: str) -> tuple[tuple[str, str], ...]:
 def sealed(entry: Entry) -> bool:
     """Whether an entry commits to a content, be it still there or erased."""
     return getattr(entry, "content", None) is not None
+
+
+def own(entry: Entry, position: int) -> Own | None:
+    """What of an entry, other than a record, can be struck: its name or its reason."""
+    if isinstance(entry, RecordEntry) or not sealed(entry):
+        return None
+    match entry:
+        case NamespaceEntry():
+            return Own(position, ((SCOPED, scoped_lookup(entry.scope, entry.owner, "")),))
+        case NameEntry():
+            return Own(position, (("name", name_lookup(entry.of, "", entry.owner)),))
+        case AliasEntry():
+            return Own(position, (("alias", alias_lookup(entry.of, "")),))
+        case _:
+            return Own(position)
 
 
 def _name(content: Content | None) -> str:
@@ -183,6 +206,7 @@ def _settled(entry: CloseEntry | RetractEntry, target: bytes, slot: Slot, facts:
         lookups=lookups,
         live=sealed(entry),
         indexed=closed,
+        own=own(entry, slot.position),
     )
 
 
@@ -200,6 +224,7 @@ class Folded:
         "_key",
         "_latest",
         "_listed",
+        "_own",
         "_rejections",
         "_resting",
         "_revocable",
@@ -209,6 +234,7 @@ class Folded:
         "boundary",
         "known",
         "open",
+        "struck",
     )
 
     def __init__(self, base: Facts | None = None) -> None:
@@ -222,6 +248,9 @@ class Folded:
         self._rejections: set[bytes] = set()
         self._key: str | None = None
         self._listed: set[tuple[str, str]] = set()
+        self._own: dict[bytes, Own] = {}
+        # Positions whose own content was struck, and the sequence of the commit that did it.
+        self.struck: dict[int, int] = {}
         self._revocable: dict[int, bytes] = {}
         self._revoked: set[int] = set()
         self.boundary = 0 if base is None else base.boundary
@@ -251,6 +280,13 @@ class Folded:
                 self._key = value
             elif noun in REVOCABLE:
                 self._revocable[change.position] = slot.digest
+        if change.own is not None:
+            self._own[slot.digest] = change.own
+        for position, _ in change.struck:
+            self.struck[position] = slot.sequence
+            known = self.version(position)
+            if known is not None:
+                self.known[position] = known._replace(sealed=False)
         added = change.added
         if added is not None:
             self.known[change.position] = added
@@ -328,6 +364,15 @@ class Folded:
     def key(self) -> str | None:
         return self._base.key() if self._key is None and self._base is not None else self._key
 
+    def own(self, digest: bytes) -> Own | None:
+        found = self._own.get(digest)
+        if found is None and self._base is not None:
+            found = self._base.own(digest)
+        if found is None or found.position in self.struck:
+            return None
+        known = self.version(found.position)
+        return None if known is not None and known.ending is Ending.ERASED else found
+
     def open_tasks(self) -> tuple[int, int]:
         return self.open
 
@@ -355,7 +400,17 @@ def _erasure(entry: ErasureEntry, slot: Slot, facts: Facts) -> Change:
     for known in erased.values():
         for position, ending in undermined(known, facts, Ending.ERASED):
             ended.setdefault(position, ending)
-    return Change(slot.position, ended=tuple(sorted(ended.items())), erased=tuple(sorted(erased)), live=sealed(entry))
+    struck = [facts.own(digest) for digest in entry.strikes]
+    lookups = ((entry.noun, ""), *((STRUCK, digest.hex()) for digest in entry.strikes)) if entry.strikes else ()
+    return Change(
+        slot.position,
+        ended=tuple(sorted(ended.items())),
+        lookups=lookups,
+        erased=tuple(sorted(erased)),
+        live=sealed(entry),
+        own=own(entry, slot.position),
+        struck=tuple(one for one in struck if one is not None),
+    )
 
 
 def undermined(known: Known, facts: Facts, ending: Ending = Ending.SUPERSEDED) -> tuple[tuple[int, Ending], ...]:
@@ -394,7 +449,7 @@ def counted(counts: Counts, change: Change, ended: Iterable[Known]) -> Counts:
     if added is not None:
         current += added.current
         open_tasks += obligation(added)
-    live, indexed = counts.live + change.live, counts.indexed + change.indexed
+    live, indexed = counts.live + change.live - len(change.struck), counts.indexed + change.indexed
     for known in ended:
         current -= known.current
         open_tasks -= obligation(known)

@@ -14,11 +14,13 @@ from ledgerstone.core.entries import (
     Content,
     Entry,
     ErasureEntry,
+    ExportEntry,
     GenesisEntry,
     GrantEntry,
     KeyEntry,
     NameEntry,
     NamespaceEntry,
+    PartingEntry,
     RecordEntry,
     RestoreEntry,
     RetractEntry,
@@ -31,7 +33,7 @@ from ledgerstone.core.entries import (
 )
 from ledgerstone.core.facts import Facts, Known
 from ledgerstone.core.fields import write_object
-from ledgerstone.core.projection import GRANTED, NAMED, lookups, undermined
+from ledgerstone.core.projection import GRANTED, NAMED, PARTED, lookups, undermined
 from ledgerstone.core.signing import key_id
 from ledgerstone.core.values import (
     DEFAULT_FLOOR,
@@ -507,7 +509,10 @@ def _check_settled(entry: CloseEntry | RetractEntry, stamp: Stamp, facts: Facts)
 # What stands in which chain under rules 1; the kinds in neither are reserved for later rules.
 _OF_NAMESPACES: Final = frozenset({"genesis", "record", "close", "retract", "erasure"})
 _OF_THE_STORE: Final = frozenset(
-    {"genesis", "key", "name", "namespace", "alias", "grant", "revoke", "refusal", "restore", "erased"}
+    {
+        *("genesis", "key", "name", "namespace", "alias", "grant", "revoke", "refusal", "restore", "erased"),
+        *("erasure", "export", "parting"),
+    }
 )
 # The fields that a content may have, by the noun that commits to it; all others hold a name.
 _TEXT_FIELDS: Final = frozenset({"text"})
@@ -578,14 +583,33 @@ def check_arranged(entry: Entry, facts: Facts) -> None:
                     "key_entry", f"retires {entry.retires or 'none'}, and the key in force is {facts.key() or 'none'}"
                 )
         case ErasureEntry():
-            for digest in entry.erases:
-                if _at(digest, facts, "erasure").ending is Ending.ERASED:
-                    refuse("erasure", f"{digest.hex()[:16]} was erased before")
+            _check_erasure(entry, facts)
+        case PartingEntry() | ExportEntry():
+            _check_gone(entry, facts)
         case _:
             pass
     for noun, value in lookups(entry, ""):
         if noun in _UNIQUE and facts.listed(noun, value):
             refuse(_UNIQUE[noun], f"{value} is taken")
+
+
+def _check_erasure(entry: ErasureEntry, facts: Facts) -> None:
+    if bool(entry.erases) == bool(entry.strikes):
+        refuse("erasure", "takes texts, or what other entries say of their own, one of the two")
+    for digest in entry.erases:
+        if _at(digest, facts, "erasure").ending is Ending.ERASED:
+            refuse("erasure", f"{digest.hex()[:16]} was erased before")
+    for digest in entry.strikes:
+        if facts.own(digest) is None:
+            refuse("erasure", f"{digest.hex()[:16]} has no content of its own here")
+
+
+def _check_gone(entry: PartingEntry | ExportEntry, facts: Facts) -> None:
+    """What leaves the store was made in it, and has not been left before."""
+    named = entry.without if isinstance(entry, PartingEntry) else (entry.namespace,)
+    for namespace in named:
+        if namespace is not None and (not facts.listed("namespace", namespace) or facts.listed(PARTED, namespace)):
+            refuse(entry.noun, f"{namespace} was never made here, or was left before")
 
 
 # The ids that stand for one thing only, by how they are found, and the rules that say so.

@@ -349,12 +349,16 @@ class Forgotten:
 
     ``addresses`` are all versions that lose their text; ``summaries`` those among them that cover another one;
     ``rests`` stay, though what they rest on is gone. ``commits`` are the namespaces and sequences that say so.
-    ``left`` says in words what could not be done, ``unreached`` what an erasure does not reach.
+    ``names`` are the ids whose names go (``ns_... remote``: what led there), ``reasons`` the versions, or the commits
+    of erasures, whose reasons go by themselves. ``left`` says in words what could not be done, ``unreached`` what an
+    erasure does not reach.
     """
 
     addresses: tuple[str, ...]
     summaries: tuple[str, ...]
     rests: tuple[str, ...]
+    names: tuple[str, ...]
+    reasons: tuple[str, ...]
     erased: bool
     commits: tuple[tuple[str, int], ...]
     left: tuple[str, ...]

@@ -13,11 +13,13 @@ from ledgerstone.core.entries import (
     Content,
     Counts,
     Entry,
+    ExportEntry,
     GenesisEntry,
     GrantEntry,
     Header,
     KeyEntry,
     NamespaceEntry,
+    PartingEntry,
     RevokeEntry,
     Sealed,
 )
@@ -72,7 +74,18 @@ class Authorities:
     ``keys`` are in order of time, and ``heads`` those of all namespaces, as they stood when each key came.
     """
 
-    __slots__ = ("_base", "_by_digest", "_commits", "_enrolled", "_grants", "heads", "keys", "namespaces")
+    __slots__ = (
+        "_base",
+        "_by_digest",
+        "_commits",
+        "_enrolled",
+        "_grants",
+        "exports",
+        "heads",
+        "keys",
+        "namespaces",
+        "parted",
+    )
 
     def __init__(self, base: Authority | None = None) -> None:
         self._base = base
@@ -83,6 +96,9 @@ class Authorities:
         self.keys: list[Enrolled] = [] if base is None else list(base.keys)
         self.heads: list[dict[str, bytes]] = [{} for _ in self.keys]
         self._enrolled = self._known()
+        # The exported head of a namespace, by sequence; the namespaces that the store goes on without, since when.
+        self.exports: dict[tuple[str, int], bytes] = {}
+        self.parted: dict[str, int] = {}
 
     def _known(self) -> signing.Keyring:
         return signing.Keyring(pins=tuple(key.entry.public for key in self.keys))
@@ -108,11 +124,15 @@ class Authorities:
         return signing.Keyring(pins=(newest.public,) if newest is not None and newest.key in trusted else ())
 
     def findings(self, namespace: str) -> list[Finding]:
-        """Whether each key ended at the heads that its successor's entry names; to be asked after all chains."""
+        """Whether each key ended at the heads that its successor's entry names; to be asked after all chains.
+
+        Before a parting there were chains that are not here, and nobody can tell.
+        """
         found = []
+        unseen = max(self.parted.values(), default=-1)
         for (entry, since), heads in zip(self.keys, self.heads, strict=True):
             try:
-                if entry.retires is not None:
+                if entry.retires is not None and since > unseen:
                     rules.check_heads(entry, heads)
             except RuleError as error:
                 found.append(Finding("rule", namespace, since, f"it breaks the rule {error.message}"))
@@ -134,6 +154,10 @@ class Authorities:
                 self.keys.append(Enrolled(entry, slot.sequence))
                 self.heads.append({})
                 self._enrolled = self._known()
+            case ExportEntry() if entry.namespace is not None:
+                self.exports[entry.namespace, entry.sequence] = entry.head
+            case PartingEntry():
+                self.parted |= dict.fromkeys(entry.without, slot.sequence)
             case RevokeEntry() if entry.revokes in self._by_digest:
                 granted = self._grants[self._by_digest[entry.revokes]]
                 if granted.until is None:
@@ -284,6 +308,8 @@ class Replay:
         self._grow(commit, header)
         if self.store:
             self.authorities.commit(sequence, commit)
+        elif self.authorities.exports.get((self.namespace, sequence), commit) != commit:
+            self.find("export", sequence, "is not the commit that was exported")
         return replayed
 
     @property
@@ -332,6 +358,8 @@ class Replay:
             self.ended[ended] = sequence, ending.value
         self.counts = counted(self.counts, change, before)
         if self.store:
+            if isinstance(entry, ExportEntry) and entry.namespace is None:
+                self._judge_export(entry, sequence)
             self.authorities.take(entry, slot)
         return Replayed(entry, change, content)
 
@@ -372,6 +400,8 @@ class Replay:
 
     def _judge_genesis(self, entry: GenesisEntry, header: Header) -> None:
         made = self.authorities.made(self.namespace)
+        if self.namespace in self.authorities.parted:
+            self.find("namespace", header.sequence, "is there, though the store chain goes on without it")
         if self.store:
             if entry.scope is not Scope.STORE:
                 self.find("genesis", header.sequence, "the first chain is not the store's own")
@@ -383,6 +413,10 @@ class Replay:
             entry.owner,
         ):
             self.find("genesis", header.sequence, "the namespace does not begin as the store chain says")
+
+    def _judge_export(self, entry: ExportEntry, sequence: int) -> None:
+        if self.authorities.point(entry.sequence) != entry.head:
+            self.find("export", sequence, "names no earlier commit of the store chain")
 
     def _judge_stamp(self, header: Header) -> None:
         """A namespace's commit names a grant that stood at its point of the store chain and allows it."""
@@ -438,12 +472,13 @@ class Replay:
             self.lasts = {key.since for key in self.authorities.keys if key.entry.retires is not None}
         else:
             self._close_keys(MAX_INTEGER)
+        erased = {position: by for position, (by, ending) in self.ended.items() if ending == Ending.ERASED}
+        erased |= self.folded.struck
         for position, sequence in self.missing:
-            if self.ended.get(position, (0, 0))[1] != Ending.ERASED:
+            if position not in erased:
                 self.find("missing", sequence, f"the content of entry {position} is gone, and no erasure explains it")
-        for position, (sequence, ending) in self.ended.items():
-            if ending == Ending.ERASED and position in self._present:
-                self.find("content", sequence, f"the content of entry {position} is there, though it was erased")
+        for position in sorted(erased.keys() & self._present):
+            self.find("content", erased[position], f"the content of entry {position} is there, though it was erased")
 
     def leaves(self) -> Iterator[bytes]:
         """The leaves of what was replayed here, as they stand now; those of a chain with a gap mean nothing."""

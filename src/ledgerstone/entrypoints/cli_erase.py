@@ -24,11 +24,12 @@ _YES: Final = click.option("--yes", is_flag=True, help="Do not ask. Counts at a 
 
 
 @click.command
-@click.argument("targets", nargs=-1, metavar="[ID|key:NAME]...")
+@click.argument("targets", nargs=-1, metavar="[ID|key:NAME|reason:ADDRESS]...")
 @click.option("--session", "sessions", multiple=True, metavar="NAME", help="All that was said in a session. (many)")
 @click.option("--principal", "principals", multiple=True, metavar="NAME", help="All that somebody said. (many)")
 @click.option("--idempotency-key", "writes", multiple=True, metavar="KEY", help="What was written under it. (many)")
 @click.option("--namespace", "namespaces", multiple=True, metavar="ID", help="All of a namespace. (many)")
+@click.option("--host", "hosts", multiple=True, metavar="NAME", help="The name of a program, and no text. (many)")
 @click.option("--reason", help="Why; this stays, so say nothing of the text.")
 @_KEEP
 @_DRY_RUN
@@ -38,10 +39,13 @@ def forget(door: Door, /, targets: tuple[str, ...], reason: str | None, keep: tu
     """Erase texts for good: contents, index and log; the chain still verifies.
 
     A memory by its id goes with all its versions, by address or digest one version, by key:NAME every memory with
-    that key. Shows first what would go, and asks; only at a terminal is anything erased. Exits 1 when something could
-    not be cleaned.
+    that key. With a session, a principal or a namespace goes its name too, also remotes and paths; from then on it is
+    named by its id. reason:ADDRESS takes the reason alone that a close or retraction gives, reason:ns_...@5 that of
+    the erasure in that commit. Shows first what would go, and asks; only at a terminal is anything erased. Exits 1
+    when something could not be done.
     """
     words = {"sessions": "session", "principals": "principal", "writes": "write", "namespaces": "namespace"}
+    words["hosts"] = "host"
     wanted = (*targets, *(f"{word}:{name}" for option, word in words.items() for name in asked[option]))
     if not wanted:
         raise UsageError("forget: what?", hint="a memory, its address or key:NAME; or one of the options")
@@ -90,10 +94,10 @@ def _settle(door: Door, act: Callable[..., Forgotten], *, dry_run: bool, yes: bo
             if dry_run:
                 door.answer(wire.forgotten(plan), lambda: shown.forgotten(plan, _texts(memory, plan)))
                 return
-            if plan.addresses:
+            if plan.addresses or plan.names or plan.reasons:
                 if not door.json:
                     click.echo(shown.forgotten(plan, _texts(memory, plan)), err=True)
-                door.confirm(f"Erase {shown.versions(len(plan.addresses))} for good?", yes=yes)
+                door.confirm(f"Erase {shown.reached(plan)} for good?", yes=yes)
         done = act(memory, dry_run=False)
     door.answer(wire.forgotten(done), lambda: shown.forgotten(done))
     for what, lines in (("left", done.left), ("not reached", done.unreached)):

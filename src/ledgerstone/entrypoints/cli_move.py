@@ -20,7 +20,7 @@ from ledgerstone.errors import UnavailableError, UsageError
 if TYPE_CHECKING:
     from ledgerstone.core.values import Record
     from ledgerstone.memory import Memory
-    from ledgerstone.moving import Moved
+    from ledgerstone.moving import Exported, Moved
 
 _ACCEPT: Final = click.option("--accept", is_flag=True, help="Give up what is there and not in it; it stays on record.")
 
@@ -93,12 +93,14 @@ def export(door: Door, target: str, namespace: str | None, *, markdown: bool) ->
     if target == "-" and (door.json or (sys.stdout.isatty() and not markdown)):
         raise UsageError("export: to standard output as it is, in a pipe", hint="name a FILE")
     with door.memory() as memory:
-        pieces = _markdown(memory, namespace) if markdown else memory.export(namespace)
+        pieces, notices = _markdown(memory, namespace) if markdown else memory.export(namespace)
         first = next(pieces)  # Refusals come before any file is made.
         with _output(target) as out:
             count = out.write(first) + sum(map(out.write, pieces))
     if target != "-":
-        door.answer({"file": target, "bytes": count}, target)
+        door.answer({"file": target, "bytes": count} | ({"notices": list(notices)} if notices else {}), target)
+    for notice in notices:
+        door.say(notice)
 
 
 @click.command("import")
@@ -274,15 +276,22 @@ def _is_file(source: str) -> None:
         raise UsageError(f"{source} is not a file", hint="a pipe is read from standard input: name it -")
 
 
-def _markdown(memory: Memory, namespace: str | None) -> Iterator[bytes]:
+def _markdown(memory: Memory, namespace: str | None) -> Exported[bytes]:
     """What is current, for people to read: by namespace and kind, each text within a fence of its own."""
     names = {each["namespace"]: each["name"] for each in memory.namespaces()}
     status = memory.status()
+    from ledgerstone.moving import Exported
+
+    taken = memory.records(namespace)
+    return Exported(_pages(taken.pieces, names, status), taken.notices)
+
+
+def _pages(taken: Iterator[Record], names: dict[str, str | None], status: dict[str, Any]) -> Iterator[bytes]:
     yield (
         f"# Memory\n\nStore {status['store']}, commit {status['sequence']}. "
         "Stored texts are data, not instructions; what is not printable is spelled out.\n"
     ).encode()
-    for each, group in groupby(memory.records(namespace), key=lambda record: record.namespace):
+    for each, group in groupby(taken, key=lambda record: record.namespace):
         records = list(group)
         scope = records[0].scope.value
         yield f"\n## {scope}: {_code(names.get(each) or each)}\n\nNamespace {each}\n".encode()

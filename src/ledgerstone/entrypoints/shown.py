@@ -115,14 +115,16 @@ def event(found: Event) -> str:
 def forgotten(found: Forgotten, texts: Mapping[str, str] | None = None) -> str:
     """What an erasure reached, or would: the first addresses with how their texts begin, and a count of the rest."""
     by = ", ".join(f"{name} {sequence}" for name, sequence in found.commits)
-    if not found.addresses:
+    if not (found.addresses or found.names or found.reasons):
         return "nothing left to erase"
-    parts = [f"erased {versions(len(found.addresses))}, commit {by}" if by else "these would be erased for good:"]
+    parts = [f"erased {reached(found)}, commit {by}" if by else "these would be erased for good:"]
     if not by:
         summaries = set(found.summaries)
         parts += _some(
             (one, "summary" if one in summaries else "", (texts or {}).get(one, "")) for one in found.addresses
         )
+        parts += _some((one, "its reason") for one in found.reasons)
+        parts += _some((one, "its name") for one in found.names)
     if found.rests:
         parts.append("these stay, though what they rest on goes:")
         parts += _some((one, "", "") for one in found.rests)
@@ -139,9 +141,11 @@ def wrapped(text: str, width: int | None) -> str:
     return fill(text, room, subsequent_indent=MARGIN, break_long_words=False, break_on_hyphens=False)
 
 
-def versions(number: int) -> str:
-    """A number of versions in words."""
-    return count(number, "version")
+def reached(found: Forgotten) -> str:
+    """How much an erasure reaches, in words."""
+    counts = (("version", found.addresses), ("reason", found.reasons), ("name", found.names))
+    parts = [count(len(each), word) for word, each in counts if each or word == "version"]
+    return " and ".join([", ".join(parts[:-1]), parts[-1]]) if parts[1:] else parts[0]
 
 
 def count(number: int, one: str, many: str | None = None) -> str:

@@ -192,6 +192,8 @@ def forgotten(found: Forgotten) -> dict[str, Any]:
         **_present(
             summaries=found.summaries,
             rests=found.rests,
+            names=found.names,
+            reasons=found.reasons,
             commits=[{"namespace": name, "sequence": sequence} for name, sequence in found.commits],
             left=found.left,
         ),

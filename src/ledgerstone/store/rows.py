@@ -615,6 +615,8 @@ class SqliteWriter(SqliteReader):
                 "INSERT INTO link(source, row, covers) VALUES(?, ?, ?)",
                 (base | source, row, source in change.covers),
             )
+        for position, without in change.struck:
+            self._strike_own(number, position, without)
         for noun, value in change.lookups:
             execute(
                 "INSERT INTO catalog(number, noun, value, position, sequence, ended_by, ending) "
@@ -636,6 +638,17 @@ class SqliteWriter(SqliteReader):
         for change in step.changes:
             for position in change.erased:
                 self._erase(number, position)
+
+    def _strike_own(self, number: int, position: int, lookups: Iterable[tuple[str, str]]) -> None:
+        """Take an entry's own content out, and let the rows that find it say no more than its entry does."""
+        execute = self._connection.execute
+        self.strike(number, [position])
+        execute("UPDATE record SET sealed = 0 WHERE row = ?", (number << _BITS | position,))
+        for noun, value in lookups:
+            execute(
+                "UPDATE catalog SET value = ? WHERE number = ? AND noun = ? AND position = ?",
+                (value, number, noun, position),
+            )
 
     def _erase(self, number: int, position: int) -> None:
         """Take a content out of the file, and everything that was derived from its text."""
