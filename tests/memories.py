@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from hypothesis import strategies as st
 
-from ledgerstone import Act, Caller, Keyring, Limits, Memory, Origin, ProjectHints, SigningKey, resuming
+from ledgerstone import Act, Caller, Keyring, Limits, Memory, Mode, Origin, ProjectHints, SigningKey, resuming
 from ledgerstone.store import open_store
 
 if TYPE_CHECKING:
@@ -19,6 +19,8 @@ KEY: Final = SigningKey(seed=b"a seed of thirty-two bytes, test", secret=b"and a
 SECOND: Final = 1_000_000
 NOON: Final = 1_767_268_800 * SECOND
 NOBODY: Final = "mem_0000000000000000"
+# The modes that look for records by themselves.
+FREE_MODES: Final = tuple(mode for mode in Mode if mode is not Mode.TASK_MAINTENANCE)
 
 HERE: Final = ProjectHints(remotes=(("origin", "https://example.org/team/here.git"),), paths=("/src/here",))
 THERE: Final = ProjectHints(remotes=(("origin", "https://example.org/team/there.git"),), paths=("/src/there",))

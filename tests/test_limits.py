@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from ledgerstone import Act, AuthorityError, Budget, Draft, Kind, Limits, Memory, Mode, RuleError, Scope, UsageError
+from ledgerstone import Act, AuthorityError, Budget, Draft, Kind, Limits, Memory, RuleError, Scope, UsageError
 from ledgerstone.core.values import IMPORT_LIMITS
-from tests.memories import ADA, MODEL, NOBODY, Scratch
+from tests.memories import ADA, FREE_MODES, MODEL, NOBODY, Scratch
 
 MIB = 1_048_576
 LATEST = 2**53 - 1
@@ -163,7 +163,7 @@ def test_a_query_has_a_limit(ada: Memory) -> None:
 @pytest.mark.parametrize("query", ["a\x00", "\ud800"])
 def test_a_query_is_text(ada: Memory, query: str) -> None:
     """What could not be remembered cannot be asked for."""
-    for mode in Mode:
+    for mode in FREE_MODES:
         with pytest.raises(RuleError) as refused:
             ada.recall(query, mode=mode)
         assert refused.value.rule == "query"

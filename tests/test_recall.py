@@ -13,7 +13,20 @@ from hypothesis import strategies as st
 from ledgerstone import Budget, CapacityError, Draft, Kind, Lane, Memory, Mode, Recall, Scope, Standing, Trust
 from ledgerstone.core import recall as choosing
 from ledgerstone.entrypoints import wire
-from tests.memories import ADA, ELSEWHERE, EVENING, HOMELESS, LOST, MODEL, SECOND, STRANGER, THERE, Scratch, texts
+from tests.memories import (
+    ADA,
+    ELSEWHERE,
+    EVENING,
+    FREE_MODES,
+    HOMELESS,
+    LOST,
+    MODEL,
+    SECOND,
+    STRANGER,
+    THERE,
+    Scratch,
+    texts,
+)
 
 WORDS = ["cedar", "oak", "water", "gate", "Ada's", "the", "of", "\u6728", "\u0434\u0443\u0431", "1871", "foo_bar"]
 
@@ -69,7 +82,7 @@ def test_too_many_tasks_say_what_they_need(ada: Memory) -> None:
 
     with pytest.raises(CapacityError, match=f"the 5 open tasks need {need} bytes and 5 items") as refused:
         ada.recall("", budget=Budget(bytes=need - 1))
-    with pytest.raises(CapacityError, match=f"the budget has {need} and 4"):
+    with pytest.raises(CapacityError, match=f"the budget has {need} bytes and 4 items"):
         ada.recall("", budget=Budget(bytes=need, items=4))
 
     assert "ledgerstone list tasks" in refused.value.hint
@@ -183,20 +196,22 @@ def test_a_query_is_never_syntax(ada: Memory, query: str) -> None:
 
 
 def test_lanes_take_turns(ada: Memory) -> None:
-    """The best by words and the newest alternate, each naming its lane, and what both have comes once."""
-    ada.remember_many(["Cedar cedar cedar.", "A cedar among other trees."])
+    """Three places for what was found, one for the newest; shown lane by lane, and what both have comes once."""
+    ada.remember_many([f"Cedar{' cedar' * (5 - n)} {n}." for n in range(5)])
     ada.remember_many(["Oak.", "Elm."])
 
-    context = ada.recall("cedar")
+    context = ada.recall("cedar", budget=Budget(items=6))
 
     assert [(item.record.text, item.lane) for item in context.items] == [
-        ("Cedar cedar cedar.", Lane.LEXICAL),
+        ("Cedar cedar cedar cedar cedar cedar 0.", Lane.LEXICAL),
+        ("Cedar cedar cedar cedar cedar 1.", Lane.LEXICAL),
+        ("Cedar cedar cedar cedar 2.", Lane.LEXICAL),
+        ("Cedar cedar cedar 3.", Lane.LEXICAL),
+        ("Cedar cedar 4.", Lane.LEXICAL),
         ("Elm.", Lane.RECENT),
-        ("A cedar among other trees.", Lane.LEXICAL),
-        ("Oak.", Lane.RECENT),
     ]
-    assert [item.rank for item in context.items] == [0, 1, 2, 3]
-    assert [item.score is None for item in context.items] == [False, True, False, True]
+    assert [item.rank for item in context.items] == [0, 1, 2, 3, 4, 5]
+    assert [item.score is None for item in context.items] == [False, False, False, False, False, True]
 
 
 def test_what_has_expired_leaves_by_the_clock(scratch: Scratch) -> None:
@@ -222,7 +237,7 @@ def test_what_is_below_the_floor_never_comes(scratch: Scratch) -> None:
     scratch.by(MODEL).remember(Draft(text="A cedar, I read.", external=True))
     scratch.by(MODEL).remember("A cedar, I think.")
 
-    for mode in Mode:
+    for mode in FREE_MODES:
         assert told(scratch.by(STRANGER).recall("cedar", mode=mode)) == ["A cedar, I think."]
     assert [record.text for record in scratch.memory.list_records().items] == ["A cedar, I think."]
     assert scratch.memory.recall("cedar", mode=Mode.LEXICAL).omitted == {"below_floor": 2}
@@ -285,7 +300,7 @@ def test_what_was_corrected_never_comes(ada: Memory) -> None:
     ada.remember(Draft(text="The cedar is old.", key="cedar"))
     ada.retract(ada.remember("The cedar is a fir.").record.address, reason="It is not.")
 
-    for mode in Mode:
+    for mode in FREE_MODES:
         assert told(ada.recall("cedar young fir", mode=mode)) == ["The cedar is old."]
 
 

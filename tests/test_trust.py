@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledgerstone import Caller, Draft, Kind, Memory, Mode, Origin, RuleError, Standing, Trust
+from ledgerstone import Caller, Draft, Kind, Memory, Origin, RuleError, Standing, Trust
 from ledgerstone.core.rules import normal_value
-from tests.memories import ADA, MODEL, STRANGER, TOOL, Scratch, texts
+from tests.memories import ADA, FREE_MODES, MODEL, STRANGER, TOOL, Scratch, texts
 
 TRUST = {
     Origin.USER: Trust.USER_EXPLICIT,
@@ -97,7 +97,7 @@ def test_lower_trust_stands_beside_higher(scratch: Scratch) -> None:
     assert (models.record.standing, models.replaced) == (Standing.CONTESTED, None)
     assert (models.record.memory != users.memory, models.record.version) == (True, 1)
     assert scratch.memory.get(users.memory) == users
-    for mode in Mode:
+    for mode in FREE_MODES:
         assert [item.record.text for item in scratch.by(MODEL).recall("cedar", mode=mode).items] == [users.text]
 
 

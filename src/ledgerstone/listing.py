@@ -12,6 +12,7 @@ from ledgerstone.errors import CorruptionError, UsageError
 from ledgerstone.identity import Identity
 from ledgerstone.reading import Chain, Reading
 from ledgerstone.recalling import RECALLED, Visible
+from ledgerstone.store.protocol import View
 
 BLOCK: Final = 64
 MOST_TASKS: Final = 1 << 20
@@ -54,7 +55,7 @@ def _positions(reading: Reading, where: Chain, what: str, before: int | None) ->
             )
         yield from (task for task in reversed(tasks) if before is None or task < before)
         return
-    while rows := reading.reader.recent(where.number, before=before, limit=BLOCK, every=what == "all"):
+    while rows := reading.reader.recent(where.number, before=before, limit=BLOCK, view=View(every=what == "all")):
         yield from rows
         before = rows[-1]
 

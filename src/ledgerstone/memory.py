@@ -33,6 +33,7 @@ from ledgerstone.core.values import (
     Mode,
     Origin,
     Page,
+    Policy,
     Recall,
     Record,
     Refusal,
@@ -55,6 +56,7 @@ from ledgerstone.verifying import UNWATCHED, Watch
 from ledgerstone.writing import Batch
 
 DEFAULT: Final = Budget()
+POLICY: Final = Policy()
 MAX_EVENTS: Final = 1000
 
 
@@ -132,6 +134,7 @@ class Memory:
             if create:
                 memory._ledger.begin(caller)
             if check:
+                verifying.renew(store, keys, read_only=read_only)
                 memory._check()
                 forgetting.recover(memory._ledger)
         except BaseException:
@@ -478,17 +481,23 @@ class Memory:
         self,
         query: str = "",
         *,
-        mode: Mode = Mode.BALANCED,
+        mode: Mode | None = None,
+        policy: Policy = POLICY,
         budget: Budget = DEFAULT,
+        count: Callable[[str], int] | None = None,
     ) -> Recall:
-        """A context for a query within a budget: every open task, then lexical and recent lanes interleaved.
+        """A context for a query within a budget: every open task, then the lanes of the mode, taking turns.
 
-        Only what is current, unexpired and at or above the caller's trust floor; nothing is cut, and what was left
-        out is counted by reason. Modes lexical and recent are baselines without the tasks. Raises CapacityError
-        when the open tasks alone do not fit.
+        Only what is current, unexpired and at or above the caller's trust floor, unless the ``policy`` asks for
+        history or for a past state; ``mode`` alone is short for a policy with that mode. Nothing is cut, and what was
+        left out is counted by reason. Balanced looks for words, for related words when those find little, for
+        procedures and what is due, and for what is new; hybrid always looks for related words, semantic for nothing
+        else. Lexical and recent are baselines without the tasks. ``count`` says what a text costs of
+        ``budget.tokens``, which are estimated without it. Raises CapacityError when the open tasks alone do not fit.
         """
+        asked = policy if mode is None else replace(policy, mode=mode)
         with self._ledger.reads(self.caller) as (reading, identity):
-            return recalling.assemble(reading, identity, query, mode, budget, self._ledger.notices())
+            return recalling.assemble(reading, identity, query, asked, budget, count=count, said=self._ledger.notices())
 
     def list_records(self, what: str = "recent", *, cursor: str | None = None, limit: int = 20) -> Page:
         """A page of what this caller may see, most specific namespace first, newest first within each.

@@ -81,6 +81,11 @@ class Opening(NamedTuple):
     def ledger(self, path: Path, *, create: bool = False) -> Ledger:
         """The store at a path."""
         store = open_store(path, create=create)
+        try:
+            verifying.renew(store, self.keyring, read_only=False)
+        except BaseException:
+            store.close()
+            raise
         return Ledger(store, self.keyring, self.clock, self.entropy, self.anchors(path))
 
 

@@ -34,7 +34,7 @@ from ledgerstone.core.values import (
 )
 from ledgerstone.errors import CorruptionError
 from ledgerstone.following import in_force
-from ledgerstone.store.protocol import Listed, Reader
+from ledgerstone.store.protocol import NOW, Listed, Reader, View
 
 MAX_PROVEN_CHAINS: Final = 512
 MAX_PROVEN_NODES: Final = 4096
@@ -450,29 +450,43 @@ class Reading:
                 return name
         return None
 
-    def record(self, where: Chain, scope: Scope, position: int) -> Record:
-        """The version at a position as it is returned to a caller."""
+    def record(self, where: Chain, scope: Scope, position: int, *, view: View = NOW, now: int | None = None) -> Record:
+        """The version at a position as it is returned to a caller, or as it stood after the commit of a view.
+
+        ``now`` is the time to judge expiry by, in microseconds UTC, if not the present.
+        """
         found = self.version(where, position)
         if found is None:
             raise CorruptionError(f"{where.namespace}: entry {position} is no version of a memory")
-        proven = found.proven
-        standing = STANDING_OF_ENDING[proven.ending]
-        if standing is Standing.CURRENT and self._covered(where, position):
+        proven, moment = found.proven, self.now if now is None else now
+        if view.sequence is not None and proven.ended_by > view.sequence and proven.ending is not Ending.ERASED:
+            found = found._replace(proven=proven._replace(ended_by=0, ending=Ending.NONE))
+        standing = STANDING_OF_ENDING[found.proven.ending]
+        if standing is Standing.CURRENT and self._covered(where, position, view, moment):
             standing = Standing.COVERED
-        return self.compose(where, scope, found, standing)
+        return self.compose(where, scope, found, standing, moment)
 
-    def _covered(self, where: Chain, position: int) -> bool:
+    def _covered(self, where: Chain, position: int, view: View, now: int) -> bool:
         """Whether a summary that stands and has not expired covers a record."""
-        above = [summary for _, summary in self.reader.covered(where.number, [position])]
-        return any(row.expires is None or row.expires > self.now for row in self.reader.candidates(where.number, above))
+        view = View(view.sequence)
+        above = [summary for _, summary in self.reader.covered(where.number, [position], view)]
+        return any(
+            row.expires is None or row.expires > now for row in self.reader.candidates(where.number, above, view)
+        )
 
-    def compose(self, where: Chain, scope: Scope, version: Version, standing: Standing) -> Record:
+    def compose(
+        self, where: Chain, scope: Scope, version: Version, standing: Standing, now: int | None = None
+    ) -> Record:
         """A proven version in the form it is returned in; what its time has overtaken is expired."""
         proven, body, content = version
         entry, record, stamp = proven.entry, body.entry, proven.stamp
         if not isinstance(record, RecordEntry):  # pragma: no cover - version() only ends on a record
             raise CorruptionError(f"{where.namespace}: entry {proven.position} has no text")
-        if standing in _STANDING and record.expires is not None and record.expires <= self.now:
+        if (
+            standing in _STANDING
+            and record.expires is not None
+            and record.expires <= (self.now if now is None else now)
+        ):
             standing = Standing.EXPIRED
         settled = entry if isinstance(entry, CloseEntry | RetractEntry) else None
         reason = self.content(where, proven) if settled is not None else None

@@ -1,32 +1,48 @@
-"""A recall: obligations, then lexical and recent candidates of every namespace in sight, proven as they are chosen."""
+"""A recall: obligations, then the candidates of every lane and namespace in sight, proven as they are chosen."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from ledgerstone.core import canonical, recall
+from ledgerstone.core import canonical, chain, concepts, entries, ranking, recall
 from ledgerstone.core.authority import Place
-from ledgerstone.core.ranking import interleave
+from ledgerstone.core.namespaces import unknown
+from ledgerstone.core.recall import Count
 from ledgerstone.core.values import (
     DEFAULT_FLOOR,
     MAX_QUERY_BYTES,
+    Act,
     Budget,
+    Kind,
     Lane,
     Mode,
+    Policy,
     Recall,
     Recalled,
+    Record,
+    Refusal,
+    Scope,
     Standing,
+    Trust,
 )
-from ledgerstone.errors import CorruptionError
+from ledgerstone.core.words import query_words, token
+from ledgerstone.errors import CorruptionError, NotFoundError, UsageError
 from ledgerstone.identity import Identity
 from ledgerstone.reading import Chain, Reading
-from ledgerstone.search import Sieve, search
+from ledgerstone.search import LAST, OWN, Sieve, search
+from ledgerstone.store.protocol import View
 
 # A covered record is out of the recent lane only: precise words still find it.
 RECALLED: Final = frozenset({Standing.CURRENT, Standing.COVERED})
 Visible = list[tuple[Chain, Place]]
-# How many records the recent lane looks at in one go.
+# How many records the recent lane looks at in one go, and how many procedures and prospective records of a namespace.
 RECENT_ROWS: Final = 128
+MOST_CUES: Final = 256
+# How many places what was found gets for one of each other lane.
+FOUND_TURN: Final = 3
+OBLIGED: Final = frozenset({Mode.BALANCED, Mode.HYBRID, Mode.SEMANTIC})
 
 
 class Spot(NamedTuple):
@@ -36,104 +52,295 @@ class Spot(NamedTuple):
     position: int
 
 
+class Sight(NamedTuple):
+    """One namespace as a recall looks at it: its chain, its place, and what may be let through.
+
+    ``now`` is the moment that expiry is judged by: the present, or that of the past state.
+    """
+
+    where: Chain
+    place: Place
+    sieve: Sieve
+    now: int
+    head: tuple[int, bytes]
+    open: int
+
+
 def assemble(
-    reading: Reading, identity: Identity, query: str, mode: Mode, budget: Budget, said: tuple[str, ...] = ()
+    reading: Reading,
+    identity: Identity,
+    query: str,
+    policy: Policy,
+    budget: Budget,
+    *,
+    count: Count | None = None,
+    said: tuple[str, ...] = (),
 ) -> Recall:
     """The context for a query, with what is ``said`` of its store; see ``Memory.recall``."""
     if query:
         canonical.text(query, name="query", least=1, most=MAX_QUERY_BYTES)
     recall.check_budget(budget)
-    visible, problems = identity.visible()
-    for where, _ in visible:
-        reading.counted(where)
-    floor = identity.caller.floor
-    sieve = Sieve(floor.value, reading.now)
+    recall.check_policy(policy)
+    visible, problems = _visible(identity, policy)
     notices = [f"{scope}: {problem}" for scope, problem in problems.items()]
-    tasks = _tasks(reading, identity, visible) if mode is Mode.BALANCED else []
+    floor = max(identity.caller.floor, policy.floor or Trust.UNKNOWN)
+    sights = [_sight(reading, where, place, policy, floor) for where, place in visible]
+    tasks: list[Recalled] = []
+    rest: list[Spot] = []
+    lanes: dict[Spot, Lane] = {}
     scores: dict[Spot, int] = {}
-    if mode is not Mode.RECENT:
-        scores = _lexical(reading, visible, query, sieve, budget, notices)
+    if policy.mode is Mode.TASK_MAINTENANCE:
+        tasks = _maintained(reading, sights, policy)
+    else:
+        tasks = _tasks(reading, sights, floor) if policy.mode in OBLIGED else []
+        rest, lanes, scores = _candidates(reading, sights, query, policy, budget, notices)
     notices += said
-    recent = [] if mode is Mode.LEXICAL else _recent(reading, visible, sieve, budget)
+    origins = frozenset(policy.origins)
 
     def prove(spot: Spot, rank: int) -> Recalled | str:
-        where, place = visible[spot.order]
-        record = reading.record(where, place.scope, spot.position)
-        if record.standing not in RECALLED:
+        sight = sights[spot.order]
+        record = reading.record(sight.where, sight.place.scope, spot.position, view=sight.sieve.view, now=sight.now)
+        if record.text is None or (not policy.history and record.standing not in RECALLED):
             return record.standing.value
         if record.trust < floor:
-            raise CorruptionError(f"{where.namespace}: the trust of {record.address} is not what its row says")
-        lane = Lane.LEXICAL if spot in scores else Lane.RECENT
+            raise CorruptionError(f"{record.namespace}: the trust of {record.address} is not what its row says")
+        if (origins and record.origin not in origins) or policy.key not in {None, record.key}:
+            return "filtered"
+        lane = lanes[spot]
+        if lane is Lane.PROCEDURAL and not _cued(record, query, sight.now):
+            return "not_due"
         return Recalled(record=record, lane=lane, rank=rank, score=scores.get(spot))
 
-    chosen, left_out, used = recall.select(
-        tasks, interleave(list(scores), recent), prove, budget=budget, overhead=recall.envelope(notices)
+    chosen, left_out, used, tokens = recall.select(
+        tasks, rest, prove, budget=budget, overhead=recall.envelope(notices), count=count
     )
-    sieve.omitted.update(left_out)
+    omitted = dict(left_out)
+    for sight in sights:
+        for reason, number in sight.sieve.omitted.items():
+            omitted[reason] = omitted.get(reason, 0) + number
     return Recall(
-        mode=mode,
+        mode=policy.mode,
         query=query,
         items=chosen,
-        heads={where.namespace: (where.head.sequence, where.head.id) for where, _ in visible},
+        heads={sight.where.namespace: sight.head for sight in sights},
         budget=budget,
         bytes=used,
-        omitted=dict(sieve.omitted),
+        tokens=tokens,
+        omitted=omitted,
         notices=tuple(notices),
     )
 
 
-def _tasks(reading: Reading, identity: Identity, visible: Visible) -> list[Recalled]:
-    """Every obligation; exactly as many as the heads sign for."""
-    tasks: list[Recalled] = []
-    for where, place in visible:
-        expected = where.head.counts.open
-        positions = reading.reader.tasks(where.number, DEFAULT_FLOOR.value, expected + 1)
+def _visible(identity: Identity, policy: Policy) -> tuple[Visible, dict[str, str]]:
+    """The namespaces asked for, of those that the caller is bound to or names and may read."""
+    visible: Visible = []
+    problems: dict[str, str] = {}
+    if policy.scopes or not policy.namespaces:
+        bound, problems = identity.visible()
+        scopes = frozenset(policy.scopes or Scope)
+        visible = [(where, place) for where, place in bound if place.scope in scopes]
+        problems = {scope: problem for scope, problem in problems.items() if scope in scopes}
+    for namespace in policy.namespaces:
+        place = identity.target(None, namespace).place
+        if isinstance(identity.allowed(Act.READ, place), Refusal):
+            raise unknown(namespace)
+        if all(where.namespace != namespace for where, _ in visible):
+            visible.append((identity.chain(namespace), place))
+    return visible, problems
+
+
+def _sight(reading: Reading, where: Chain, place: Place, policy: Policy, floor: Trust) -> Sight:
+    """A namespace as the policy wants it seen: now, or as its chain stood then."""
+    reading.counted(where)
+    head = where.head
+    now, sequence, commit, open_tasks = reading.now, head.sequence, head.id, head.counts.open
+    view = View(every=policy.history)
+    span = 0, LAST
+    stamped = _Times(reading, where)
+    if policy.as_of is not None or policy.at is not None:
+        sequence = policy.at if policy.at is not None else stamped.through(policy.as_of or 0)
+        if sequence > head.sequence:
+            raise UsageError(f"at: {where.namespace} stands at {head.sequence}, not yet at {sequence}")
+        if sequence >= 0:
+            commit, header = stamped.commit(sequence)
+            now = header.stamp.at if policy.as_of is None else policy.as_of
+            open_tasks = header.counts.open
+            span = 0, header.counts.entries - 1
+        else:
+            open_tasks, span = 0, (0, -1)
+        view = View(sequence, every=policy.history)
+    if policy.since is not None:
+        before = stamped.through(policy.since - 1)
+        span = stamped.commit(before)[1].counts.entries if before >= 0 else 0, span[1]
+    if policy.until is not None:
+        last = stamped.through(policy.until)
+        span = span[0], min(span[1], stamped.commit(last)[1].counts.entries - 1 if last >= 0 else -1)
+    sieve = Sieve(floor.value, None if policy.history else now, kinds=frozenset(policy.kinds), span=span, view=view)
+    return Sight(where, place, sieve, now, (sequence, commit), open_tasks)
+
+
+class _Times:
+    """When the commits of a chain were made: times never run backwards in one, so they are searched by halves."""
+
+    __slots__ = ("_reading", "_where")
+
+    def __init__(self, reading: Reading, where: Chain) -> None:
+        self._reading = reading
+        self._where = where
+
+    def commit(self, sequence: int) -> tuple[bytes, entries.Header]:
+        """The id and the header of a commit."""
+        data = self._reading.reader.header(self._where.number, sequence)
+        if data is None:
+            raise CorruptionError(f"{self._where.namespace}: commit {sequence} is missing")
+        return chain.read(data)
+
+    def through(self, moment: int) -> int:
+        """The last commit that was made by a time; -1 when none was."""
+        return (
+            bisect_right(range(self._where.head.sequence + 1), moment, key=lambda one: self.commit(one)[1].stamp.at) - 1
+        )
+
+
+def _tasks(reading: Reading, sights: Sequence[Sight], floor: Trust) -> list[Recalled]:
+    """Every obligation, the one that is due first before the others; exactly as many as the heads sign for."""
+    found: list[Record] = []
+    for where, place, sieve, now, _, expected in sights:
+        view = View(sieve.view.sequence)
+        positions = reading.reader.tasks(where.number, DEFAULT_FLOOR.value, expected + 1, view)
         if len(positions) != expected:
             raise CorruptionError(f"{where.namespace}: {len(positions)} open tasks where the head signs for {expected}")
         for position in positions:
-            record = reading.record(where, place.scope, position)
+            record = reading.record(where, place.scope, position, view=view, now=now)
             if not recall.is_open(record):
                 raise CorruptionError(f"{where.namespace}: {record.address} is not the open task its row says")
-            if record.trust >= identity.caller.floor and record.standing is not Standing.EXPIRED:
-                tasks.append(Recalled(record=record, lane=Lane.TASKS, rank=len(tasks)))
-    return tasks
+            if record.trust >= floor and record.standing is not Standing.EXPIRED:
+                found.append(record)
+    found.sort(key=lambda record: (record.due is None, record.due or 0))
+    return [Recalled(record=record, lane=Lane.TASKS, rank=rank) for rank, record in enumerate(found)]
 
 
-def _lexical(
-    reading: Reading, visible: Visible, query: str, sieve: Sieve, budget: Budget, notices: list[str]
-) -> dict[Spot, int]:
-    """The best hits of all namespaces with their scores, best first; ties go to the more specific, then the newer."""
-    hits: list[tuple[int, int, int]] = []
-    for order, (where, _) in enumerate(visible):
-        found = search(reading.reader, where.number, query, sieve, limit=budget.candidates)
-        hits += [(-hit.score, order, -hit.position) for hit in found.hits]
-        notices += found.notices
-    hits.sort()
-    return {Spot(order, -position): -score for score, order, position in hits[: budget.candidates]}
-
-
-def _recent(reading: Reading, visible: Visible, sieve: Sieve, budget: Budget) -> list[Spot]:
-    """The newest that stand and that no summary covers, the namespaces taking turns."""
-    lanes = []
-    for order, (where, _) in enumerate(visible):
-        lane: list[Spot] = []
-        before: int | None = None
-        while len(lane) < budget.candidates:
-            rows = reading.reader.recent(where.number, before=before, limit=RECENT_ROWS, every=False)
-            lane += [Spot(order, position) for position in _uncovered(reading, where, rows, sieve)]
-            if len(rows) < RECENT_ROWS:
+def _maintained(reading: Reading, sights: Sequence[Sight], policy: Policy) -> list[Recalled]:
+    """Exactly the open tasks that are named; NotFoundError for one that is none, or not in sight."""
+    shown: list[Recalled] = []
+    for name in policy.tasks:
+        memory, version = canonical.parse_address(name)
+        for sight in sights:
+            number = sight.where.number
+            position = reading.reader.newest(number, memory)
+            record = None if position is None else reading.record(sight.where, sight.place.scope, position)
+            if record is not None and recall.is_open(record) and version in {None, record.version}:
+                shown.append(Recalled(record=record, lane=Lane.TASKS, rank=len(shown)))
                 break
-            before = rows[-1]
-        lanes.append(lane[: budget.candidates])
-    return interleave(*lanes)[: budget.candidates]
+        else:
+            raise NotFoundError(f"no open task {name} here", hint="see them: ledgerstone list tasks")
+    return shown
 
 
-def _uncovered(reading: Reading, where: Chain, rows: list[int], sieve: Sieve) -> list[int]:
+Lanes = tuple[list[Spot], dict[Spot, Lane], dict[Spot, int]]
+
+
+def _candidates(
+    reading: Reading, sights: Sequence[Sight], query: str, policy: Policy, budget: Budget, notices: list[str]
+) -> Lanes:
+    """All candidates in the order in which they are tried, with the first lane that gave each, and their scores."""
+    lanes: dict[Lane, list[Spot]] = {}
+    scores: dict[Spot, int] = {}
+    mode, words = policy.mode, query_words(query, None)
+    occurring = 0
+    if mode not in {Mode.RECENT, Mode.SEMANTIC}:
+        found = _searched(reading, sights, dict.fromkeys(words, OWN), budget, notices)
+        lanes[Lane.LEXICAL], scores, occurring = found
+    if mode in {Mode.HYBRID, Mode.SEMANTIC} or (
+        mode is Mode.BALANCED and (not lanes[Lane.LEXICAL] or 2 * occurring < len(words) or policy.synonyms)
+    ):
+        related = concepts.related(words, policy.synonyms)
+        if related or mode is Mode.SEMANTIC:
+            spots, others, _ = _searched(reading, sights, dict.fromkeys(words, OWN) | related, budget, notices)
+            lanes[Lane.SEMANTIC] = spots
+            scores = others | scores
+    if mode in OBLIGED:
+        lanes[Lane.PROCEDURAL] = _cues(reading, sights, frozenset(map(token, words)))
+    if mode is not Mode.LEXICAL:
+        lanes[Lane.RECENT] = _recent(reading, sights, budget)
+    order = sorted(lanes, key=list(Lane).index)
+    turns = [FOUND_TURN if lane in {Lane.LEXICAL, Lane.SEMANTIC} else 1 for lane in order]
+    rest = ranking.interleave(*(lanes[lane] for lane in order), turns=turns)
+    named = {spot: lane for lane in reversed(order) for spot in lanes[lane]}
+    return rest, named, scores
+
+
+def _searched(
+    reading: Reading, sights: Sequence[Sight], words: dict[str, int], budget: Budget, notices: list[str]
+) -> tuple[list[Spot], dict[Spot, int], int]:
+    """The best hits of all namespaces, their scores, and how many words occur; ties go to the more specific, newer."""
+    hits: list[tuple[int, int, int]] = []
+    occurring = 0
+    for order, sight in enumerate(sights):
+        found = search(reading.reader, sight.where.number, words, sight.sieve, limit=budget.candidates)
+        hits += [(-hit.score, order, -hit.position) for hit in found.hits]
+        notices += [notice for notice in found.notices if notice not in notices]
+        occurring = max(occurring, found.occurring)
+    hits.sort()
+    scores = {Spot(order, -position): -score for score, order, position in hits[: budget.candidates]}
+    return list(scores), scores, occurring
+
+
+def _cues(reading: Reading, sights: Sequence[Sight], words: frozenset[str]) -> list[Spot]:
+    """What speaks up by itself: prospective records that are due, then what holds words of the query, newest first."""
+    due: list[tuple[int, Spot]] = []
+    called: list[tuple[int, Spot]] = []
+    needles = [f" {word} " for word in words]
+    for order, (where, _, sieve, now, _, _) in enumerate(sights):
+        positions = reading.reader.cues(where.number, MOST_CUES, sieve.view)
+        admitted = [row for row in reading.reader.candidates(where.number, positions, sieve.view) if sieve.passes(row)]
+        kinds = {row.position: row.kind for row in admitted}
+        for row in reading.reader.words_of(where.number, list(kinds)):
+            spot = Spot(order, row.position)
+            if row.due is not None and row.due <= now and kinds[row.position] == Kind.PROSPECTIVE:
+                due.append((row.due, spot))
+            elif any(needle in row.words for needle in needles):
+                called.append((-sum(needle in row.words for needle in needles), spot))
+    return [spot for _, spot in sorted(due)] + [spot for _, spot in sorted(called, key=lambda one: one[0])]
+
+
+def _cued(record: Record, query: str, now: int) -> bool:
+    """Whether a prospective record's time has come, or all words of one of its triggers occur in the query."""
+    if record.kind is not Kind.PROSPECTIVE or (record.due is not None and record.due <= now):
+        return True
+    asked = frozenset(query_words(query, None))
+    return any(asked.issuperset(query_words(trigger, None)) for trigger in record.triggers)
+
+
+def _recent(reading: Reading, sights: Sequence[Sight], budget: Budget) -> list[Spot]:
+    """The newest in view, less what a summary covers unless it is history; the namespaces take turns."""
+    lanes = []
+    for order, sight in enumerate(sights):
+        lane = [Spot(order, position) for position in _newest(reading, sight, budget.candidates)]
+        lanes.append(lane)
+    return ranking.interleave(*lanes)[: budget.candidates]
+
+
+def _newest(reading: Reading, sight: Sight, limit: int) -> list[int]:
+    number, view = sight.where.number, sight.sieve.view
+    lane: list[int] = []
+    before: int | None = sight.sieve.last + 1
+    while len(lane) < limit:
+        rows = reading.reader.recent(number, before=before, limit=RECENT_ROWS, view=view)
+        lane += _uncovered(reading, sight, rows)
+        if len(rows) < RECENT_ROWS:
+            break
+        before = rows[-1]
+    return lane[:limit]
+
+
+def _uncovered(reading: Reading, sight: Sight, rows: list[int]) -> Iterator[int]:
     """Those of some records that may be recalled and that no summary which may be recalled covers."""
-    reader, number = reading.reader, where.number
-    pairs = reader.covered(number, rows)
-    summaries = {row.position for row in reader.candidates(number, [above for _, above in pairs]) if sieve.passes(row)}
-    covered = {position for position, above in pairs if above in summaries}
-    return [
-        row.position for row in reader.candidates(number, rows) if row.position not in covered and sieve.admits(row)
-    ]
+    reader, number, sieve = reading.reader, sight.where.number, sight.sieve
+    pairs = [] if sieve.view.every else reader.covered(number, rows, sieve.view)
+    above = reader.candidates(number, [summary for _, summary in pairs], sieve.view)
+    summaries = {row.position for row in above if sieve.passes(row)}
+    covered = {position for position, summary in pairs if summary in summaries}
+    for row in reader.candidates(number, rows, sieve.view):
+        if row.position not in covered and sieve.admits(row):
+            yield row.position

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from itertools import starmap
 from typing import Final, NamedTuple
 
 from ledgerstone.core import ranking
-from ledgerstone.core.words import MAX_QUERY_WORDS, query_words, token
-from ledgerstone.store.protocol import Candidate, Reader
+from ledgerstone.core.values import Kind
+from ledgerstone.core.words import MAX_QUERY_WORDS, token
+from ledgerstone.store.protocol import NOW, Candidate, Reader, View, WordRow
 
 # How many postings one search may read from the index, and how many of the best by words alone are scored in full.
 POSTING_BUDGET: Final = 20_000
 SCORED: Final = 192
+# Of how many of the best hits the sources are looked at for what stands beside them, and how far around each.
+BESIDE: Final = 96
+AROUND: Final = 8
 LAST: Final = (1 << 40) - 1
+# What a query's own word counts; related ones count less.
+OWN: Final = 1000
 
 
 class Hit(NamedTuple):
@@ -25,67 +32,146 @@ class Hit(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The best hits, best first, and what a reader should know."""
+    """The best hits, best first, what a reader should know, and how many of the words occur here at all."""
 
     hits: list[Hit]
     notices: tuple[str, ...]
+    occurring: int
 
 
 class Sieve:
-    """Lets through what may be recalled by its columns: unexpired, and trusted enough. Counts what it holds back."""
+    """Lets through what may be recalled by its columns, and counts what it holds back.
 
-    __slots__ = ("_floor", "_now", "omitted")
+    That is what is in ``view``, not expired at ``now`` (None: whenever), trusted enough, and of the kinds and within
+    the first and last position asked for.
+    """
 
-    def __init__(self, floor: int, now: int) -> None:
+    __slots__ = ("_floor", "_kinds", "_now", "_span", "omitted", "view")
+
+    def __init__(
+        self,
+        floor: int,
+        now: int | None,
+        *,
+        kinds: frozenset[Kind] = frozenset(),
+        span: tuple[int, int] = (0, LAST),
+        view: View = NOW,
+    ) -> None:
         self._floor = floor
         self._now = now
+        self._kinds = kinds
+        self._span = span
+        self.view = view
         self.omitted: Counter[str] = Counter()
 
+    @property
+    def last(self) -> int:
+        """The last position that is let through."""
+        return self._span[1]
+
     def admits(self, candidate: Candidate) -> bool:
-        """Whether a record that stands may be recalled; counts it, if not."""
-        if self.passes(candidate):
-            return True
-        expired = candidate.expires is not None and candidate.expires <= self._now
-        self.omitted["expired" if expired else "below_floor"] += 1
-        return False
+        """Whether a record may be recalled; counts it, if not."""
+        reason = self._reason(candidate)
+        if reason is not None:
+            self.omitted[reason] += 1
+        return reason is None
 
     def passes(self, candidate: Candidate) -> bool:
-        """Whether a record that stands may be recalled."""
-        return candidate.trust >= self._floor and (candidate.expires is None or candidate.expires > self._now)
+        """Whether a record may be recalled."""
+        return self._reason(candidate) is None
+
+    def _reason(self, candidate: Candidate) -> str | None:
+        position, trust, expires, kind = candidate
+        if trust < self._floor:
+            return "below_floor"
+        if expires is not None and self._now is not None and expires <= self._now:
+            return "expired"
+        if (self._kinds and kind not in self._kinds) or not self._span[0] <= position <= self._span[1]:
+            return "filtered"
+        return None
 
 
-def search(reader: Reader, number: int, query: str, sieve: Sieve, *, limit: int) -> Found:
+def search(reader: Reader, number: int, words: Mapping[str, int], sieve: Sieve, *, limit: int) -> Found:
     """The records that the sieve lets through and that answer a query best, by BM25 in integers.
 
-    The rarest words are read first, within ``POSTING_BUDGET``; a word that no longer fits is left out of the
-    candidates (never of the score) and a notice says so. Ties go to the newer record.
+    ``words`` maps each word to what it counts, in thousandths of a query's own word. The rarest words are read first,
+    within ``POSTING_BUDGET``; a word that no longer fits is left out of the candidates (never of the score) and a
+    notice says so. What stands beside a hit in its source gains from it, as far as standing side by side means
+    anything there. Ties go to the newer record.
     """
-    words = [token(word) for word in query_words(query, None)]
-    if not words:
-        return Found([], ())
+    tokens = {token(word): thousandths for word, thousandths in words.items()}
+    if not tokens:
+        return Found([], (), 0)
     corpus = reader.corpus(number)
     tail = list(reader.word_rows(number, corpus.through, LAST))
-    holding = reader.holding(number, words)
-    needles = [(word, f" {word} ") for word in words]
+    holding = reader.holding(number, list(tokens))
+    needles = [(word, f" {word} ") for word in tokens]
     fresh = [(row.position, [word for word, needle in needles if needle in row.words]) for row in tail]
     for _, held in fresh:
         for word in held:
             holding[word] += 1
     documents = corpus.documents + len(tail)
     length = corpus.length + sum(row.length for row in tail)
-    kept = [word for word in ranking.rarest(words, holding, MAX_QUERY_WORDS) if holding[word]]
-    weights = {word: ranking.idf(documents, holding[word]) for word in kept}
+    own = [word for word, thousandths in tokens.items() if thousandths == OWN]
+    beside = [word for word, thousandths in tokens.items() if thousandths != OWN]
+    # A query's own words are not crowded out by words related to them.
+    kept = [word for lane in (own, beside) for word in ranking.rarest(lane, holding, MAX_QUERY_WORDS) if holding[word]]
+    weights = {word: max(1, ranking.idf(documents, holding[word]) * tokens[word] // OWN) for word in kept}
     gathered, skipped = _gather(reader, number, weights, holding)
     for position, held in fresh:
         weight = sum(weights.get(word, 0) for word in held)
         if weight:
             gathered[position] = weight
     scored = ranking.scorer(weights, ranking.Corpus(documents, length))
-    best = _best(reader, number, gathered, sieve)
-    hits = [(scored(row.words, row.length), row.position) for row in reader.words_of(number, best)]
-    hits.sort(reverse=True)
+    rows = list(reader.words_of(number, _best(reader, number, gathered, sieve)))
+    scores = {row.position: scored(row.words, row.length) for row in rows}
+    if any(row.source is not None for row in rows):
+        scores = _placed(rows, scores, _around(reader, number, rows, scores, sieve), gathered, weights)
+    hits = sorted(((score, position) for position, score in scores.items()), reverse=True)
     notices = (f"{skipped} of {len(kept)} query words are too common here to find candidates by",) if skipped else ()
-    return Found(list(starmap(Hit, hits[:limit])), notices)
+    return Found(list(starmap(Hit, hits[:limit])), notices, sum(1 for word in tokens if holding[word]))
+
+
+def _around(
+    reader: Reader, number: int, rows: Sequence[WordRow], scores: Mapping[int, int], sieve: Sieve
+) -> list[tuple[int, list[int]]]:
+    """The best hits that name a source, each with what may be recalled around it there, in order."""
+    best = heapq.nlargest(BESIDE, ((scores[row.position], row.position) for row in rows if row.source is not None))
+    around: dict[int, list[int]] = {}
+    for position, candidate in reader.beside(number, [position for _, position in best], AROUND, sieve.view):
+        if candidate.position == position or sieve.passes(candidate):
+            around.setdefault(position, []).append(candidate.position)
+    return [(position, sorted(line)) for position, line in around.items()]
+
+
+def _placed(
+    rows: Sequence[WordRow],
+    scores: Mapping[int, int],
+    lines: Sequence[tuple[int, list[int]]],
+    gathered: Mapping[int, int],
+    weights: Mapping[str, int],
+) -> dict[int, int]:
+    """The scores, with what a record gains from standing beside a hit, and from the rest of its source."""
+    source = {row.position: row.source for row in rows}
+    for position, line in lines:
+        source |= dict.fromkeys(line, source[position])
+    result = dict(scores)
+    for position, gain in ranking.beside(scores, lines, ranking.cohesion(lines, gathered)).items():
+        result[position] = result.get(position, 0) + gain
+    needles = [(word, f" {word} ") for word in weights]
+    # A record without a source is one of its own.
+    worth = ranking.of_sources(
+        (_source(row.source, row.position), [word for word, needle in needles if needle in row.words]) for row in rows
+    )
+    top = max(scores.values(), default=0) * ranking.SOURCE_THOUSANDTHS
+    return {
+        position: score + top * worth.get(_source(source[position], position), 0) // 1_000_000
+        for position, score in result.items()
+    }
+
+
+def _source(source: int | None, position: int) -> tuple[int, int]:
+    return (0, position) if source is None else (1, source)
 
 
 def _best(reader: Reader, number: int, gathered: dict[int, int], sieve: Sieve) -> list[int]:
@@ -96,7 +182,7 @@ def _best(reader: Reader, number: int, gathered: dict[int, int], sieve: Sieve) -
     seen = 0
     while ranked:
         asked = [position for _, position in ranked]
-        found += [row.position for row in reader.candidates(number, asked) if sieve.admits(row)]
+        found += [row.position for row in reader.candidates(number, asked, sieve.view) if sieve.admits(row)]
         seen += len(ranked)
         if len(found) >= SCORED or seen >= len(pairs):
             break

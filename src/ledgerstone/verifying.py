@@ -14,8 +14,9 @@ from ledgerstone.core.facts import Change
 from ledgerstone.core.signing import Keyring
 from ledgerstone.core.values import Ending, Finding, Report
 from ledgerstone.core.verify import Authorities, Replay, Replayed, check_head, check_signature
-from ledgerstone.errors import CorruptionError, UsageError
-from ledgerstone.store.protocol import FOLD_EVERY, ChainRow, Derived, Reader, WordRow, Writer
+from ledgerstone.core.words import ANALYZER
+from ledgerstone.errors import CorruptionError, FormatError, UsageError
+from ledgerstone.store.protocol import FOLD_EVERY, ChainRow, Derived, Reader, Store, WordRow, Writer
 from ledgerstone.writing import word_row
 
 LAST = (1 << 40) - 1
@@ -327,6 +328,25 @@ def naming(report: Report, gone: Mapping[str, Anchor]) -> Report:
     return replace(report, findings=report.findings + found)
 
 
+def renew(store: Store, keyring: Keyring, *, read_only: bool) -> bool:
+    """Write the derived rows anew if another analyzer cut the words of the index; whether that was needed.
+
+    Raises as ``rebuild`` does, and FormatError where nothing may be written.
+    """
+    with store.read() as reader:
+        found = reader.analyzer()
+        if found == ANALYZER or reader.first_chain() is None:
+            return False
+    if read_only:
+        raise FormatError(
+            f"the word index was cut by {found or 'an older program'}, and is written anew before it is read",
+            hint="open the store once without --read-only (LEDGERSTONE_READ_ONLY)",
+        )
+    with store.write() as writer:
+        rebuild(writer, keyring)
+    return True
+
+
 def rebuild(writer: Writer, keyring: Keyring, *, alone: bool = False) -> Report:
     """Write every derived row anew from history; CorruptionError, and nothing changed, when history is damaged.
 
@@ -357,6 +377,7 @@ def rebuild(writer: Writer, keyring: Keyring, *, alone: bool = False) -> Report:
             f"{', '.join(sorted(missing))}: the store chain made it, but its chain is missing",
             hint="nothing was changed; restore a backup; ledgerstone verify lists every fault",
         )
+    writer.analyzed(ANALYZER)
     return Report(findings=(), namespaces=len(names), commits=commits, entries=entries, heads=heads)
 
 

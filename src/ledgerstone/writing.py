@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
+
 from ledgerstone.core import chain, entries, rules, signing, state
 from ledgerstone.core.entries import Content, Counts, Idempotency, RecordEntry, Stamp, StorePoint
 from ledgerstone.core.facts import Change, Slot
@@ -15,9 +17,12 @@ from ledgerstone.store.protocol import Step, WordRow, Writer
 
 
 def word_row(position: int, content: Content) -> WordRow:
-    """A record's words as the index holds them."""
+    """A record's words as the index holds them, a number for its source, and when it is due."""
     words = index_words(searchable(content))
-    return WordRow(position, len(words), postings(words))
+    source = None
+    if content.source is not None:
+        source = int.from_bytes(sha256(content.source.encode()).digest()[:8], "big", signed=True)
+    return WordRow(position, len(words), postings(words), source, content.due)
 
 
 class Batch:

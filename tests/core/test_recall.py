@@ -93,7 +93,7 @@ def test_a_context_is_tasks_and_then_what_fits(tasks: list[int], rest: list[int]
         with pytest.raises(CapacityError, match=f"the {len(obliged)} open tasks need {need} bytes"):
             recall.select(obliged, candidates, prove, budget=limits, overhead=OVERHEAD)
         return
-    chosen, left_out, used = recall.select(obliged, candidates, prove, budget=limits, overhead=OVERHEAD)
+    chosen, left_out, used, _ = recall.select(obliged, candidates, prove, budget=limits, overhead=OVERHEAD)
 
     assert list(chosen[: len(obliged)]) == obliged
     assert used == OVERHEAD + sum(map(cost, chosen)) <= budget
@@ -111,7 +111,7 @@ def test_what_is_not_admitted_is_counted_by_its_reason() -> None:
     """And does not take a place."""
     candidates: list[Record | str] = ["stale", record(1), "expired", "stale"]
 
-    chosen, left_out, _ = recall.select([], candidates, prove, budget=Budget(items=1), overhead=0)
+    chosen, left_out, _, _ = recall.select([], candidates, prove, budget=Budget(items=1), overhead=0)
 
     assert [item.record.sequence for item in chosen] == [1]
     assert left_out == {"stale": 1, "items": 2}
@@ -121,7 +121,7 @@ def test_what_is_there_already_is_passed_over() -> None:
     """Neither chosen twice nor counted as left out."""
     candidates: list[Record | str] = [record(1, open_task=True), record(2), record(2)]
 
-    chosen, left_out, _ = recall.select([task(1)], candidates, prove, budget=Budget(), overhead=0)
+    chosen, left_out, _, _ = recall.select([task(1)], candidates, prove, budget=Budget(), overhead=0)
 
     assert [item.record.sequence for item in chosen] == [1, 2]
     assert left_out == {}
@@ -131,7 +131,7 @@ def test_a_rank_is_a_place_in_the_context() -> None:
     """Counted over all lanes."""
     candidates: list[Record | str] = [record(1), "stale", record(2)]
 
-    chosen, _, _ = recall.select([task(0)], candidates, prove, budget=Budget(), overhead=0)
+    chosen, _, _, _ = recall.select([task(0)], candidates, prove, budget=Budget(), overhead=0)
 
     assert [item.rank for item in chosen] == [0, 1, 2]
 
@@ -228,7 +228,7 @@ def test_a_default_recall_holds_all_tasks_that_are_admitted(
     said = sum(len(notice.encode()) for notice in notices)
     full = [*notices[: NOTICES - 1], "n" * max(0, NOTICE_BYTES - said)]
 
-    chosen, left_out, used = recall.select(tasks, [], prove, budget=Budget(), overhead=recall.envelope(full))
+    chosen, left_out, used, _ = recall.select(tasks, [], prove, budget=Budget(), overhead=recall.envelope(full))
 
     assert (list(chosen), left_out) == (tasks, {})
     assert used <= Budget().bytes

@@ -315,7 +315,7 @@ def words() -> Iterator[Edit]:
     common = "(SELECT word FROM frequency WHERE number = :user_chain ORDER BY holding DESC, word LIMIT 1)"
     gone = "DELETE FROM postings WHERE rowid = :rare_1"
     yield _derived("the words of a record gone", "DELETE FROM words WHERE row = :last_1")
-    yield _derived("the words of nothing", "INSERT INTO words VALUES(:user_chain << 40, 1, ' x ')")
+    yield _derived("the words of nothing", "INSERT INTO words(row, length, words) VALUES(:user_chain << 40, 1, ' x ')")
     for name, script in (
         ("the words of a record", "UPDATE words SET words = ' lantern x ' WHERE row = :other_1"),
         ("the length of a record", "UPDATE words SET length = 1 WHERE row = :other_1"),
@@ -333,7 +333,7 @@ def words() -> Iterator[Edit]:
         ("two postings swapped", _repost),
     ):
         yield _edit(name, script, Of.DERIVED, Read.CHOICE, large=True)
-    yield _unmet("words of no chain", "INSERT INTO words VALUES(99 << 40, 1, ' x ')", of=Of.NOTHING)
+    yield _unmet("words of no chain", "INSERT INTO words(row, length, words) VALUES(99 << 40, 1, ' x ')", of=Of.NOTHING)
 
 
 def _restamp(change: Callable[[entries.Stamp], entries.Stamp]) -> Make:

@@ -154,7 +154,7 @@ def test_a_newer_schema_is_refused_and_left_alone(home: Home) -> None:
     set_version(home.path, schema.current() + 1)
     before = home.path.read_bytes()
 
-    with pytest.raises(FormatError, match="has schema 2; this program knows 1"):
+    with pytest.raises(FormatError, match=f"has schema {schema.current() + 1}; this program knows {schema.current()}"):
         open_memory(home.path, create=False)
     unchanged = home.path.read_bytes() == before
     set_version(home.path, schema.current())
@@ -187,11 +187,12 @@ def canonical_rows(path: Path) -> list[object]:
 def test_an_older_schema_is_migrated_over_a_backup(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     """A migration changes no byte of history, and the file as it was stands beside, private, from before it."""
     before, history = dump(home.path), canonical_rows(home.path)
+    older = schema.current()
     number = migrations(monkeypatch, "CREATE TABLE later(row INTEGER PRIMARY KEY) STRICT;")
 
     sound = opens(home.path)
 
-    backup = home.path.with_name("store.db.schema-1.backup")
+    backup = home.path.with_name(f"store.db.schema-{older}.backup")
     assert sound
     assert canonical_rows(home.path) == history
     assert dump(home.path)[0] == number
@@ -209,7 +210,7 @@ def test_a_migration_that_fails_changes_nothing(home: Home, monkeypatch: pytest.
             open_memory(home.path, create=False)
 
     assert dump(home.path) == before
-    assert dump(home.path.with_name("store.db.schema-1.backup")) == before
+    assert dump(home.path.with_name(f"store.db.schema-{schema.current()}.backup")) == before
     assert opens(home.path)
 
 

@@ -432,7 +432,7 @@ def undermined(known: Known, facts: Facts, ending: Ending = Ending.SUPERSEDED) -
 
 def searchable(content: Content) -> str:
     """The text of a record that its words are cut from."""
-    parts = (content.key, content.title, *content.tags, content.text)
+    parts = (content.key, content.title, *content.tags, *content.triggers, content.text)
     return "\n".join(part for part in parts if part)
 
 

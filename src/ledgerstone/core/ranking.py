@@ -6,7 +6,8 @@ counts millionths. No float is involved anywhere.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, zip_longest
 from typing import Final, TypeVar
@@ -102,6 +103,84 @@ def log2_fixed(numerator: int, denominator: int) -> int:
 _MANTISSA_BITS: Final = 64
 
 
+# In thousandths of a hit's score: what stands next to it in its source gains, and what stands two away.
+BESIDE_THOUSANDTHS: Final = (350, 122)
+# How far beyond those a source is looked at for what stands there by chance, and how many more words than there
+# must stand beside the hits for the whole gain, in thousandths.
+AFAR: Final = (6, 7)
+WHOLE_COHESION: Final = 100
+# So many invented pairs of the mean weight keep a handful of real ones from deciding.
+_PRIOR: Final = 2
+
+
+def cohesion(rows: Iterable[tuple[int, Sequence[int]]], weights: Mapping[int, int]) -> int:
+    """How much standing side by side means in the sources of some hits, from 0 to 1000.
+
+    ``rows``: each hit with the positions of its source around it, in order. ``weights``: what each position holds of
+    the query. In a conversation the words of a question come again nearby; in a heap of notes they come as often
+    afar. So the weights beside the hits are compared with those six and seven places away.
+    """
+    near = far = near_pairs = far_pairs = 0
+    for position, row in rows:
+        place = row.index(position)
+        for distance in (1, 2, *AFAR):
+            for neighbour in (place - distance, place + distance):
+                if 0 <= neighbour < len(row):
+                    weight = weights.get(row[neighbour], 0)
+                    if distance <= len(BESIDE_THOUSANDTHS):
+                        near, near_pairs = near + weight, near_pairs + 1
+                    else:
+                        far, far_pairs = far + weight, far_pairs + 1
+    pairs, whole = near_pairs + far_pairs, near + far
+    if not near_pairs or not far_pairs or not whole:
+        # A source too short to have an afar is taken for one whose parts belong together.
+        return 1000 if near_pairs else 0
+    above = (near * pairs + _PRIOR * whole) * (far_pairs + _PRIOR)
+    below = (far * pairs + _PRIOR * whole) * (near_pairs + _PRIOR)
+    excess = 1000 * above // below - 1000
+    return 1000 * min(max(excess, 0), WHOLE_COHESION) // WHOLE_COHESION
+
+
+def beside(scores: Mapping[int, int], rows: Iterable[tuple[int, Sequence[int]]], share: int) -> dict[int, int]:
+    """What stands beside the hits gains a part of their scores; ``share`` (0 to 1000) says how much of it."""
+    gained: Counter[int] = Counter()
+    for position, row in rows:
+        place, score = row.index(position), scores[position]
+        for distance, part in enumerate(BESIDE_THOUSANDTHS, 1):
+            gain = score * part * share // 1_000_000
+            for neighbour in (place - distance, place + distance):
+                if gain and 0 <= neighbour < len(row):
+                    gained[row[neighbour]] += gain
+    return dict(gained)
+
+
+# How much of the best hit's score the best source adds to each of its hits, in thousandths.
+SOURCE_THOUSANDTHS: Final = 300
+_SOURCE_K1_THOUSANDTHS: Final = 1200
+
+
+def of_sources(held: Iterable[tuple[Hashable, Collection[str]]]) -> dict[Hashable, int]:
+    """How well each source as a whole answers a query, in thousandths of the best one.
+
+    ``held``: the source of each hit, and which of the query's words it holds. A word counts by how few of these
+    sources hold it, and more the more hits do, with saturation, as in BM25.
+    """
+    sources: dict[Hashable, Counter[str]] = {}
+    for source, words in held:
+        sources.setdefault(source, Counter()).update(words)
+    holding = Counter(word for words in sources.values() for word in words)
+    worth = {word: idf(len(sources), count) for word, count in holding.items()}
+    scores = {
+        source: sum(
+            worth[word] * times * (1000 + _SOURCE_K1_THOUSANDTHS) // (1000 * times + _SOURCE_K1_THOUSANDTHS)
+            for word, times in words.items()
+        )
+        for source, words in sources.items()
+    }
+    best = max(scores.values(), default=0) or 1
+    return {source: 1000 * score // best for source, score in scores.items()}
+
+
 def rarest(words: Iterable[str], holding: Mapping[str, int], limit: int) -> list[str]:
     """The ``limit`` words that the fewest documents hold, rarest first, ties by the word itself.
 
@@ -115,7 +194,14 @@ def rarest(words: Iterable[str], holding: Mapping[str, int], limit: int) -> list
     return sorted(set(words), key=rarity)[:limit]
 
 
-def interleave(*lanes: Sequence[T]) -> list[T]:
-    """All lanes as one list, rank by rank and lane by lane; what comes up again keeps its first place."""
-    ranks = zip_longest(*([(each,) for each in lane] for lane in lanes), fillvalue=())
-    return list(dict.fromkeys(chain.from_iterable(chain.from_iterable(ranks))))
+def interleave(*lanes: Sequence[T], turns: Sequence[int] = ()) -> list[T]:
+    """All lanes as one list, turn by turn and lane by lane; what comes up again keeps its first place.
+
+    ``turns``: how many places each lane gets in its turn, one where nothing is said.
+    """
+    rounds = [
+        [lane[start : start + size] for start in range(0, len(lane), size)]
+        for lane, size in zip_longest(lanes, turns[: len(lanes)], fillvalue=1)
+        if not isinstance(lane, int)
+    ]
+    return list(dict.fromkeys(chain.from_iterable(chain.from_iterable(zip_longest(*rounds, fillvalue=())))))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -176,15 +177,20 @@ class Mode(enum.StrEnum):
     """How a recall finds its candidates."""
 
     BALANCED = "balanced"
+    HYBRID = "hybrid"
+    SEMANTIC = "semantic"
     LEXICAL = "lexical"
     RECENT = "recent"
+    TASK_MAINTENANCE = "task_maintenance"
 
 
 class Lane(enum.StrEnum):
-    """One way of finding candidates."""
+    """One way of finding candidates, in the order in which a context shows what each gave."""
 
     TASKS = "tasks"
     LEXICAL = "lexical"
+    SEMANTIC = "semantic"
+    PROCEDURAL = "procedural"
     RECENT = "recent"
 
 
@@ -216,6 +222,7 @@ MAX_IDEMPOTENCY_BYTES: Final = 200
 MAX_NAME_BYTES: Final = 1024
 MAX_QUERY_BYTES: Final = 65_536
 MAX_GET: Final = 32
+MAX_MAINTAINED: Final = 8
 MAX_LIST: Final = 100
 IMPORT_LIMITS: Final = Limits(drafts=MAX_DRAFTS, text_bytes=MAX_TEXT_BYTES)
 LIBRARY_LIMITS: Final = Limits(drafts=MAX_DRAFTS)
@@ -250,11 +257,39 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What one recall may cost: bytes as serialised, items, and candidates a lane."""
+    """What one recall may cost: bytes as serialised, items, candidates a lane, and tokens where they are limited."""
 
     bytes: int = 8192
     items: int = 16
     candidates: int = 64
+    tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """What a recall looks for and where: everything but the query and the budget.
+
+    ``scopes`` and ``namespaces`` (ids) keep to some of what the caller may see. ``history`` shows every version with
+    its standing. ``as_of`` (microseconds UTC) or ``at`` (a sequence, of one namespace) answer from the past state.
+    ``floor`` only raises the caller's. ``kinds``, ``origins``, ``key``, ``since`` and ``until`` (when it was
+    remembered) keep to some records; open tasks are shown all the same. ``tasks``: the 1 to 8 of mode
+    task_maintenance. ``synonyms`` maps a word to others that may stand for it.
+    """
+
+    mode: Mode = Mode.BALANCED
+    scopes: tuple[Scope, ...] = ()
+    namespaces: tuple[str, ...] = ()
+    history: bool = False
+    as_of: int | None = None
+    at: int | None = None
+    floor: Trust | None = None
+    kinds: tuple[Kind, ...] = ()
+    origins: tuple[Origin, ...] = ()
+    key: str | None = None
+    since: int | None = None
+    until: int | None = None
+    tasks: tuple[str, ...] = ()
+    synonyms: Mapping[str, Sequence[str]] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -329,7 +364,8 @@ class Recall:
     """A bounded context: what was chosen, from which heads, within which budget, and what was left out and why.
 
     ``heads`` maps a namespace id to (sequence, commit id). ``omitted`` counts by reason. ``bytes`` is the size of
-    the compact JSON of the chosen entries. ``notices`` says in plain words whatever was degraded.
+    the compact JSON of the chosen entries, ``tokens`` what they cost where tokens are limited. ``notices`` says in
+    plain words whatever was degraded.
     """
 
     mode: Mode
@@ -338,6 +374,7 @@ class Recall:
     heads: dict[str, tuple[int, bytes]]
     budget: Budget
     bytes: int
+    tokens: int | None = None
     omitted: dict[str, int] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
     below_floor: tuple[Recalled, ...] = ()

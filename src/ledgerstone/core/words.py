@@ -14,7 +14,7 @@ from unicodedata import category, normalize
 
 import Stemmer
 
-ANALYZER: Final[str] = f"words/1 snowball english+russian {Stemmer.version()}"
+ANALYZER: Final[str] = f"words/2 snowball english+russian {Stemmer.version()}"
 MAX_WORD_CHARACTERS: Final = 64
 MAX_QUERY_WORDS: Final = 32
 

@@ -21,6 +21,7 @@ from ledgerstone.errors import CorruptionError, FormatError, UnavailableError, U
 from ledgerstone.store import schema
 from ledgerstone.store.protocol import (
     FOLD_EVERY,
+    NOW,
     Candidate,
     ChainRow,
     Corpus,
@@ -30,6 +31,7 @@ from ledgerstone.store.protocol import (
     Standing,
     Step,
     Tally,
+    View,
     WordRow,
 )
 
@@ -324,12 +326,12 @@ class SqliteReader:
         sql = "SELECT row FROM link WHERE source = ? AND covers = 1 ORDER BY row"
         return [row & _MASK for row in self._column(sql, number << _BITS | position)]
 
-    def covered(self, number: int, positions: Sequence[int]) -> list[tuple[int, int]]:
-        """Which of the positions a standing summary covers, and which one: (position, summary)."""
+    def covered(self, number: int, positions: Sequence[int], view: View = NOW) -> list[tuple[int, int]]:
+        """Which of the positions a summary in view covers, and which one: (position, summary)."""
         sql = (
             f"SELECT asked.value & {_MASK}, link.row & {_MASK} FROM carray(?) AS asked "
             "JOIN link ON link.source = asked.value JOIN record ON record.row = link.row "
-            "WHERE covers = 1 AND ending = 0"
+            f"WHERE covers = 1 AND {_seen(view)}"
         )
         return list(self._asked(sql, number, positions))
 
@@ -377,12 +379,20 @@ class SqliteReader:
         indexed = self._one("SELECT count(*) FROM words WHERE row BETWEEN ? AND ?", *bounds)
         return Tally(records, int(current), int(open_tasks), indexed)
 
-    def tasks(self, number: int, floor: int, limit: int) -> list[int]:
+    def tasks(self, number: int, floor: int, limit: int, view: View = NOW) -> list[int]:
         sql = (
-            "SELECT row FROM record WHERE status = 'open' AND ending = 0 AND row BETWEEN ? AND ? "
+            f"SELECT row FROM record WHERE status = 'open' AND {_seen(view)} AND row BETWEEN ? AND ? "
             "AND trust >= ? ORDER BY row LIMIT ?"
         )
         return [row & _MASK for row in self._column(sql, *_range(number), floor, limit)]
+
+    def cues(self, number: int, limit: int, view: View = NOW) -> list[int]:
+        """Procedures and prospective records, newest first."""
+        sql = (
+            f"SELECT row FROM record WHERE kind IN ('procedure', 'prospective') AND {_seen(view)} "
+            "AND row BETWEEN ? AND ? ORDER BY row DESC LIMIT ?"
+        )
+        return [row & _MASK for row in self._column(sql, *_range(number), limit)]
 
     def open_size(self, number: int, floor: int) -> tuple[int, int]:
         sql = (
@@ -392,26 +402,41 @@ class SqliteReader:
         size: tuple[int, int] = self._one(sql, *_range(number), floor)
         return size
 
-    def recent(self, number: int, *, before: int | None, limit: int, every: bool) -> list[int]:
-        """Positions of records, newest first: those that stand, or all with ``every``."""
+    def recent(self, number: int, *, before: int | None, limit: int, view: View = NOW) -> list[int]:
+        """Positions of the records in view, newest first."""
         first, last = _range(number)
         if before is not None:
             last = (number << _BITS | before) - 1
-        standing = "" if every else "AND ending = 0 "
-        sql = f"SELECT row FROM record WHERE row BETWEEN ? AND ? {standing}ORDER BY row DESC LIMIT ?"
+        sql = f"SELECT row FROM record WHERE row BETWEEN ? AND ? AND {_seen(view)} ORDER BY row DESC LIMIT ?"
         return [row & _MASK for row in self._column(sql, first, last, limit)]
 
-    def candidates(self, number: int, positions: Sequence[int]) -> Iterator[Candidate]:
-        """The columns of those records that stand, in the order asked; those that have ended are passed over."""
+    def candidates(self, number: int, positions: Sequence[int], view: View = NOW) -> Iterator[Candidate]:
+        """The columns of those records that are in view, in the order asked; the others are passed over."""
         sql = (
-            f"SELECT record.row & {_MASK}, trust, expires FROM carray(?) AS asked "
-            "JOIN record ON record.row = asked.value WHERE ending = 0"
+            f"SELECT record.row & {_MASK}, trust, expires, kind FROM carray(?) AS asked "
+            f"JOIN record ON record.row = asked.value WHERE {_seen(view)}"
         )
         yield from map(Candidate._make, self._asked(sql, number, positions))
 
+    def beside(
+        self, number: int, positions: Sequence[int], reach: int, view: View = NOW
+    ) -> Iterator[tuple[int, Candidate]]:
+        """What is in view of the same source, at most ``reach`` positions away from one of those asked, in order."""
+        sql = (
+            f"SELECT asked.value & {_MASK}, near.row & {_MASK}, trust, expires, kind FROM carray(?) AS asked "
+            "JOIN words AS own ON own.row = asked.value JOIN words AS near ON near.source = own.source "
+            f"AND near.row BETWEEN asked.value - {reach:d} AND asked.value + {reach:d} "
+            f"JOIN record ON record.row = near.row WHERE {_seen(view)}"
+        )
+        for asked, *values in self._asked(sql, number, positions):
+            yield asked, Candidate._make(values)
+
     def words_of(self, number: int, positions: Sequence[int]) -> Iterator[WordRow]:
         """The words of records, in the order asked."""
-        sql = f"SELECT words.row & {_MASK}, length, words FROM carray(?) AS asked JOIN words ON words.row = asked.value"
+        sql = (
+            f"SELECT words.row & {_MASK}, length, words, source, due FROM carray(?) AS asked "
+            "JOIN words ON words.row = asked.value"
+        )
         yield from map(WordRow._make, self._asked(sql, number, positions))
 
     def _asked(self, sql: str, number: int, positions: Sequence[int]) -> Iterable[tuple[Any, ...]]:
@@ -440,10 +465,10 @@ class SqliteReader:
         return positions
 
     def word_rows(self, number: int, first: int, last: int) -> Iterator[WordRow]:
-        sql = "SELECT row, length, words FROM words WHERE row BETWEEN ? AND ? ORDER BY row"
+        sql = "SELECT row, length, words, source, due FROM words WHERE row BETWEEN ? AND ? ORDER BY row"
         bounds = number << _BITS | first, number << _BITS | last
-        for row, length, words in self._connection.execute(sql, bounds):
-            yield WordRow(row & _MASK, length, words)
+        for row, length, words, source, due in self._connection.execute(sql, bounds):
+            yield WordRow(row & _MASK, length, words, source, due)
 
     def frequencies(self, number: int) -> dict[str, int]:
         return dict(self._connection.execute("SELECT word, holding FROM frequency WHERE number = ?", (number,)))
@@ -489,8 +514,13 @@ class SqliteReader:
         )
 
     def word_row(self, number: int, position: int) -> WordRow | None:
-        row = self._one("SELECT length, words FROM words WHERE row = ?", number << _BITS | position)
+        row = self._one("SELECT length, words, source, due FROM words WHERE row = ?", number << _BITS | position)
         return None if row is None else WordRow(position, *row)
+
+    def analyzer(self) -> str | None:
+        """What cut the words of the index; None for one from before that was noted."""
+        analyzer: str | None = self._one("SELECT value FROM setting WHERE name = 'analyzer'")
+        return analyzer
 
     def held(self, pieces: Iterable[bytes]) -> dict[bytes, set[str]]:
         """In which tables some pieces of text stand, as the rows of today lie in the file; the word index aside.
@@ -674,8 +704,8 @@ class SqliteWriter(SqliteReader):
 
     def _index(self, base: int, row: WordRow) -> None:
         self._connection.execute(
-            "INSERT INTO words(row, length, words) VALUES(?, ?, ?)",
-            (base | row.position, row.length, row.words),
+            "INSERT INTO words(row, length, words, source, due) VALUES(?, ?, ?, ?, ?)",
+            (base | row.position, row.length, row.words, row.source, row.due),
         )
 
     def _fold(self, number: int, before: int, after: int) -> None:
@@ -735,6 +765,10 @@ class SqliteWriter(SqliteReader):
         number = self._one("SELECT number FROM chain WHERE namespace = ?", head.namespace)
         self.appended.append((number << _BITS | head.sequence, head.commit))
 
+    def analyzed(self, analyzer: str) -> None:
+        """Note what cut the words of the index, all of which were just written anew."""
+        self._connection.execute("INSERT OR REPLACE INTO setting(name, value) VALUES('analyzer', ?)", (analyzer,))
+
     def clear_derived(self, number: int) -> None:
         """Drop all derived rows of a chain; its canonical rows stay."""
         execute = self._connection.execute
@@ -769,6 +803,15 @@ class SqliteWriter(SqliteReader):
         for key, sequence in derived.idempotencies:
             execute("INSERT INTO idempotency(key, number, sequence) VALUES(?, ?, ?)", (key, number, sequence))
         self._fold(number, 0, derived.entries())
+
+
+def _seen(view: View) -> str:
+    """What a record's columns must say for it to be in view."""
+    if view.every:
+        return "1"
+    if view.sequence is None:
+        return "ending = 0"
+    return f"record.sequence <= {view.sequence:d} AND (ending = 0 OR ended_by > {view.sequence:d})"
 
 
 def _range(number: int) -> tuple[int, int]:

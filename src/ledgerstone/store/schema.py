@@ -6,6 +6,7 @@ from typing import Final
 
 import apsw
 
+from ledgerstone.core.words import ANALYZER
 from ledgerstone.errors import CorruptionError
 
 # "LGST": marks the file as ours to SQLite and to file(1).
@@ -52,8 +53,16 @@ CREATE VIRTUAL TABLE postings USING fts5(words, content='', contentless_delete=1
 INSERT INTO postings(postings, rank) VALUES('secure-delete', 1);
 """
 
+# Where a record came from, so that what stands beside it there can be found; and what speaks up by itself.
+_PLACES: Final = """
+ALTER TABLE words ADD COLUMN source INTEGER;
+ALTER TABLE words ADD COLUMN due INTEGER;
+CREATE INDEX words_source ON words(source) WHERE source IS NOT NULL;
+CREATE INDEX record_cue ON record(row) WHERE kind IN ('procedure', 'prospective') AND ending = 0;
+"""
+
 # Each migration leads from the schema before it to its number. Canonical bytes are never touched by one.
-MIGRATIONS: Final[dict[int, str]] = {1: _CANONICAL + _DERIVED}
+MIGRATIONS: Final[dict[int, str]] = {1: _CANONICAL + _DERIVED, 2: _PLACES}
 
 _expected: dict[int, frozenset[tuple[str, str, str | None]]] = {}
 
@@ -74,6 +83,8 @@ def migrate(connection: apsw.Connection, version: int) -> None:
         if number > version:
             connection.execute(MIGRATIONS[number])
             connection.execute(f"PRAGMA user_version = {number}")
+    if not version:
+        connection.execute("INSERT INTO setting(name, value) VALUES('analyzer', ?)", (ANALYZER,))
 
 
 def check(connection: apsw.Connection) -> None:
