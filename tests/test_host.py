@@ -23,6 +23,7 @@ FORBIDDEN = [
     "floor",
     "origin",
     "new_places",
+    "allow_secrets",
 ]
 
 
@@ -80,6 +81,7 @@ def test_flags_beat_environment_beats_project_beats_user_beats_default(home: Pat
         "floor",
         "origin",
         "new_places",
+        "allow_secrets",
     ],
 )
 def test_a_project_file_may_not_choose(home: Path, setting: str) -> None:

@@ -497,3 +497,18 @@ def test_the_page_finds_signatures_that_are_not_as_they_must_be(path: Path, edit
         rows.insert(rows.index(kept), {**kept, "sequence": 1, "signature": kept["signature"]})
 
     assert by_page(rows) == {"signature"}
+
+
+def test_verification_goes_on_across_a_rotation(path: Path, tmp_path: Path) -> None:
+    """From where it got to under the old key, by the new one; in full as well."""
+    with open_memory(path, state=tmp_path / "state") as memory:
+        assert memory.verify().findings == ()
+        memory.remember("under the first key, again", scope=Scope.USER)
+        memory.rotate(NEXT)
+        memory.remember("under the next key", scope=Scope.USER)
+        assert memory.verify().findings == ()
+
+    with open_memory(path, keys=NEXT_KEYS, state=tmp_path / "state") as memory:
+        memory.remember("under the next key, again", scope=Scope.USER)
+        assert memory.verify().findings == ()
+        assert memory.verify(full=True).findings == ()

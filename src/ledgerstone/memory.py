@@ -178,14 +178,20 @@ class Memory:
         scope: Scope | None = None,
         namespace: str | None = None,
         idempotency_key: str | None = None,
+        allow_secrets: Sequence[str] = (),
     ) -> Remembered:
         """Commit one memory durably and return it as committed.
 
         A text alone is a note. Raises RuleError when a rule is broken, ConflictError when what it replaces is no
         longer current or the idempotency key came with other content, NamespaceError when no project is resolved,
         AuthorityError without a grant. Nothing is half-done.
+
+        What looks like a credential is refused by the rule ``secret``, which names what sort it is and where it stands.
+        ``allow_secrets`` lets sorts pass by these names, as the caller's own do; the record's entry says which did.
         """
-        return self.remember_many([draft], scope=scope, namespace=namespace, idempotency_key=idempotency_key)[0]
+        return self.remember_many(
+            [draft], scope=scope, namespace=namespace, idempotency_key=idempotency_key, allow_secrets=allow_secrets
+        )[0]
 
     def remember_many(
         self,
@@ -194,12 +200,18 @@ class Memory:
         scope: Scope | None = None,
         namespace: str | None = None,
         idempotency_key: str | None = None,
+        allow_secrets: Sequence[str] = (),
     ) -> tuple[Remembered, ...]:
         """Commit several memories in one commit: all of them or none. At most ``caller.limits.drafts``."""
         asked = tuple(Draft(text=draft) if isinstance(draft, str) else draft for draft in drafts)
         for draft in asked:
             rules.check_types(draft)
         rules.check_drafts(asked, self.caller.limits)
+        # Loaded with the first write: a read does not pay for it.
+        from ledgerstone.core import credentials  # noqa: PLC0415
+
+        allowed = {*self.caller.allow_secrets, *allow_secrets}
+        overrides = [credentials.check(draft, allowed) for draft in asked]
         wire = [_fingerprint_of(draft) for draft in asked]
         with self._ledger.writes(self.caller) as block:
             target = block.identity.target(scope, namespace)
@@ -216,8 +228,8 @@ class Memory:
                 store=block.point(),
             )
             writing = self._writing(where.namespace, stamp.origin)
-            for draft in asked:
-                batch.add(rules.enter(draft, writing, batch.facts))
+            for draft, passed in zip(asked, overrides, strict=True):
+                batch.add(rules.enter(draft, writing, batch.facts, passed))
             answers = self._committed(block, batch, target, idempotency_key, "remember", wire)
         return _warned(block, answers, self._ledger.notices())
 

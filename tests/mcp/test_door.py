@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import jsonschema
@@ -15,6 +13,7 @@ from hypothesis import strategies as st
 from ledgerstone import Draft, Scope
 from ledgerstone.core.values import IMPORT_LIMITS
 from ledgerstone.entrypoints import mcp, wire
+from tests.core.test_credentials import REAL
 from tests.mcp.talk import ERAS, MODERN, Home, Pipe, Talk, answer_of, call, in_memory, over_stdio
 
 if TYPE_CHECKING:
@@ -346,33 +345,6 @@ def test_answers_with_stored_text_say_that_it_is_data(talk: Talk) -> None:
     assert recalled["items"] == []
 
 
-def test_a_store_that_is_not_known_here_says_so_in_every_answer(home: Home) -> None:
-    """Whatever the tool, among its notices, and within the cap; once its owner accepted it, in none."""
-    with home.owner() as owner:
-        long = owner.bind(replace(owner.caller, limits=IMPORT_LIMITS))
-        # About as long as an answer may be, with and without the notice.
-        lengths = range(mcp.MAX_ANSWER_BYTES - 1000, mcp.MAX_ANSWER_BYTES - 400, 50)
-        addresses = [long.remember("x" * length).record.address for length in lengths]
-    shutil.rmtree(home.settings().state)
-
-    def answers() -> list[dict[str, Any]]:
-        with in_memory(home) as talk:
-            return [
-                *(talk("get", ids=[address]) for address in addresses),
-                talk("recall", query="x"),
-                talk("list"),
-                talk("remember", memory="one more"),
-            ]
-
-    unknown = answers()
-    with home.owner() as owner:
-        owner.verify(accept=True)
-
-    assert [sum("anchor: none" in notice for notice in answer["notices"]) for answer in unknown] == [1] * len(unknown)
-    assert all(len(json.dumps(answer, separators=(",", ":"))) <= mcp.MAX_ANSWER_BYTES for answer in unknown)
-    assert not any("anchor: none" in notice for answer in answers() for notice in answer.get("notices", ()))
-
-
 def test_a_missing_store_is_an_answer(bare: Home) -> None:
     """Without a store the server starts and says what to run; once there is one it works without a restart."""
     with in_memory(bare) as talk:
@@ -467,3 +439,17 @@ def test_a_line_that_is_no_message_is_answered(home: Home, line: bytes, code: in
     assert opening == answer
     assert after["id"] == 8
     assert after["result"]["isError"] is False
+
+
+def test_a_model_lets_no_credential_pass(talk: Talk) -> None:
+    """The tool refuses with the rule and without the text, has no argument for it, and keeps an ordinary memory."""
+    token = REAL["gitlab_pat"]
+
+    refused = talk.refused("remember", memory=f"the token is {token}")
+    tried = talk.refused("remember", memory=token, allow_secrets=["gitlab_pat"])
+    kept = talk("remember", memory="the token is in the vault")
+
+    assert refused["code"] == "rule"
+    assert "gitlab_pat" in refused["message"]
+    assert token not in f"{refused} {tried}"
+    assert kept["address"]

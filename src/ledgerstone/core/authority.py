@@ -38,7 +38,8 @@ class Caller:
     ``acts`` is what the host lets through at all: it narrows the ledger's grants and never widens them.
     ``session`` and ``host`` are names. ``project`` is what suggests one; None means that there is no project to
     speak of, and what has no scope goes to the session. ``new_places`` waives the confirmation of a known remote
-    at a place where it was not seen before.
+    at a place where it was not seen before. ``allow_secrets`` names the rules by which nothing that is
+    said is taken for a credential.
     """
 
     principal: str
@@ -47,6 +48,7 @@ class Caller:
     session: str | None = None
     project: ProjectHints | None = None
     new_places: bool = False
+    allow_secrets: tuple[str, ...] = ()
     acts: frozenset[Act] = frozenset(Act)
     floor: Trust = DEFAULT_FLOOR
     limits: Limits = LIBRARY_LIMITS

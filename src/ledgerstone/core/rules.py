@@ -169,8 +169,10 @@ _UNSEEN: Final = re.compile(
 )
 
 
-def enter(draft: Draft, writing: Writing, facts: Facts) -> Admitted:
+def enter(draft: Draft, writing: Writing, facts: Facts, overrides: tuple[str, ...] = ()) -> Admitted:
     """Turn a draft into the entry that the rules admit, against the past given; RuleError or ConflictError else.
+
+    ``overrides`` names the checks that found something and were told to let it pass; the entry says so.
 
     A key that is held, or ``replaces``, makes the next version of that memory; a holder of higher trust is left
     standing and the new record is contested. A rejected value is held unless the user says it.
@@ -226,6 +228,7 @@ def enter(draft: Draft, writing: Writing, facts: Facts) -> Admitted:
         covers=tuple(known.digest for known in covers),
         contests=contests.digest if contests is not None else None,
         held_by=held_by,
+        overrides=overrides,
     )
     check_record(entry, content, writing.origin, writing.limits, facts)
     return _admitted(entry, content, salt, content_data)

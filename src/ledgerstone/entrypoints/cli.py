@@ -11,6 +11,7 @@ import click
 from ledgerstone.core.values import MAX_LIST, Draft, Kind, Lane, Mode, Retention, Scope, Standing
 from ledgerstone.entrypoints import cli_admin, cli_doctor, cli_erase, cli_move, cli_prove, host
 from ledgerstone.entrypoints.frame import HELP, Door, Program, given_text, moment, verb
+from ledgerstone.errors import UsageError
 
 if TYPE_CHECKING:
     from ledgerstone.core.values import Page, Record, Remembered
@@ -80,6 +81,7 @@ def main(ctx: click.Context, /, *, read_only: bool, **flags: str | None) -> None
 @click.option("--source", metavar="ADDRESS", help="Where it comes from: a page, a file, a conversation.")
 @click.option("--place", help="The place within that source.")
 @click.option("--external", is_flag=True, help="It passes on what somebody else wrote; this only lowers its trust.")
+@click.option("--allow-secret", multiple=True, metavar="RULE", help="At a terminal: it is no credential. (many)")
 @click.option("--idempotency-key", metavar="NAME", help="Said again under the same name, it is not written twice.")
 @verb
 def remember(door: Door, /, text: str, scope: str | None, namespace: str | None, **options: Any) -> None:
@@ -87,7 +89,10 @@ def remember(door: Door, /, text: str, scope: str | None, namespace: str | None,
 
     With - the text is standard input, byte for byte: nothing is stripped.
     """
-    name = options.pop("idempotency_key")
+    name, allowed = options.pop("idempotency_key"), options.pop("allow_secret")
+    if allowed and not door.terminal:
+        # Otherwise whatever program says it could say that its secret is none.
+        raise UsageError("--allow-secret is for the user at a terminal", hint="or the setting allow_secrets")
     draft = Draft(
         text=given_text(text),
         **{**options, "kind": Kind(options["kind"]), "retention": Retention(options["retention"])},
@@ -96,7 +101,9 @@ def remember(door: Door, /, text: str, scope: str | None, namespace: str | None,
     with door.memory() as memory:
         answer = door.settled(
             memory,
-            lambda: memory.remember(draft, scope=where, namespace=namespace, idempotency_key=name),
+            lambda: memory.remember(
+                draft, scope=where, namespace=namespace, idempotency_key=name, allow_secrets=allowed
+            ),
         )
     _written(door, answer)
 

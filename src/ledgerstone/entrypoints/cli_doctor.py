@@ -299,6 +299,7 @@ def _settings(settings: host.Settings) -> list[dict[str, str]]:
         "project": settings.project or "by its place",
         "place": str(settings.place) if settings.place is not None else f"none: {settings.no_place}",
         "new_places": "allow" if settings.new_places else "confirm",
+        "allow_secrets": ", ".join(settings.allow_secrets) or "none",
         "origin": f"{settings.origin.value} (of what comes by MCP)",
         "recall.bytes": str(settings.budget.bytes),
         "recall.items": str(settings.budget.items),

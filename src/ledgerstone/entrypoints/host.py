@@ -51,7 +51,7 @@ PLUGIN_CACHES: Final = ("/.claude/plugins/", "/.codex/plugins/", "/.cursor/plugi
 
 PROJECT_SETTINGS: Final = frozenset({"recall.bytes", "recall.items"})
 USER_SETTINGS: Final = PROJECT_SETTINGS | {
-    *("key_file", "new_places", "origin", "principal", "public_key", "read_only", "store", "store_on")
+    *("allow_secrets", "key_file", "new_places", "origin", "principal", "public_key", "read_only", "store", "store_on")
 }
 SETTINGS: Final = USER_SETTINGS | {"project", "session"}
 
@@ -86,6 +86,7 @@ class Settings:
     home: Path
     codex: Path
     new_places: bool
+    allow_secrets: tuple[str, ...]
     anywhere: bool
     budget: Budget
     won: Mapping[str, str]
@@ -124,6 +125,7 @@ def settle(
                 "principal": f"local:{_user()}",
                 "origin": "model",
                 "new_places": "confirm",
+                "allow_secrets": "",
                 "read_only": "no",
                 "store_on": "local",
                 "recall.bytes": str(Budget().bytes),
@@ -156,6 +158,7 @@ def settle(
         home=home,
         codex=Path(environ.get("CODEX_HOME") or home / ".codex"),
         new_places=_one_of("new_places", values["new_places"], "allow", "confirm") == "allow",
+        allow_secrets=tuple(filter(None, map(str.strip, values["allow_secrets"].split(",")))),
         anywhere=_one_of("store_on", values["store_on"], "anywhere", "local") == "anywhere",
         budget=replace(
             Budget(),
@@ -197,6 +200,7 @@ def caller(
         session=session or settings.session,
         project=project_hints(settings),
         new_places=settings.new_places,
+        allow_secrets=settings.allow_secrets,
         acts=frozenset(Act) if cli and terminal else PROGRAM_ACTS,
         limits=LIBRARY_LIMITS if cli else MCP_LIMITS,
     )

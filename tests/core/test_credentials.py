@@ -1,0 +1,197 @@
+"""What looks like a credential is found by its own form, and what notes are full of passes."""
+
+from __future__ import annotations
+
+import base64
+import random
+import re
+from collections.abc import Iterator
+from re import _parser  # type: ignore[attr-defined]
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ledgerstone import Draft, RuleError, UsageError
+from ledgerstone.core.credential_rules import CREDENTIALS, Credential
+from ledgerstone.core.credentials import NAMES, Found, check, scan
+
+CHANCE = random.Random(7)
+LETTERS = "ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz0123456789"
+
+
+def drawn(size: int, letters: str = LETTERS) -> str:
+    """So many characters, drawn as somebody's key is."""
+    return "".join(CHANCE.choices(letters, k=size))
+
+
+HEX = "0123456789abcdef"
+PEM = "\n".join(drawn(64) for _ in range(12))
+# Made here, so that no scanner takes this file for a leak.
+REAL = {
+    "aws_access_token": f"AKIA{drawn(16, 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567')}",
+    "github_pat": f"ghp_{drawn(36)}",
+    "github_fine_grained_pat": f"github_pat_{drawn(82)}",
+    "gitlab_pat": f"glpat-{drawn(20)}",
+    "anthropic_api_key": f"sk-ant-api03-{drawn(93)}AA",
+    "openai_api_key": f"sk-proj-{drawn(58)}T3BlbkFJ{drawn(58)}",
+    "huggingface_access_token": f"hf_{drawn(34, LETTERS[:49])}",
+    "slack_bot_token": f"xoxb-{drawn(12, '0123456789')}-{drawn(12, '0123456789')}-{drawn(24)}",
+    "stripe_access_token": f"sk_live_{drawn(24)}",
+    "gcp_api_key": f"AIza{drawn(35)}",
+    "npm_access_token": f"npm_{drawn(36)}",
+    "pypi_upload_token": f"pypi-AgEIcHlwaS5vcmc{drawn(80)}",
+    "jwt": f"eyJ{drawn(30)}.eyJ{drawn(60)}.{drawn(43)}",
+    "private_key": f"-----BEGIN OPENSSH PRIVATE KEY-----\n{PEM}\n-----END OPENSSH PRIVATE KEY-----",
+    "generic_credential_uri": f"postgres://cedar:{drawn(14)}@db.cedar.dev:5432/main",
+}
+ORDINARY = [
+    "The staging database is read-only on Fridays.",
+    f"Fixed in {drawn(40, HEX)}; see also {drawn(7, HEX)} and sha256 {drawn(64, HEX)}.",
+    f"The key is {drawn(32, HEX)}, bitbucket commit: {drawn(40, HEX)}, api_key = see the vault.",
+    "id 014df517-39d1-4453-b7b3-9930c563627c, trace 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+    "mem_enxh0tnfm4pamjhc@2 ns_k92hv89gacbzwg5s key_symbxc2e4hh93k95 prn_yprpa8jab2vs3wer grt_b0d25chdwm274bj4",
+    "https://example.org/team/here/issues/17?tab=comments#L20-L31 and git@github.com:ada/cedar.git",
+    "Use postgres://user:password@localhost/db in tests, or https://user:pass@example.com.",
+    "DATABASE_URL=postgres://app:${DB_PASSWORD}@db/main and redis://:$REDIS_PASSWORD@cache:6379",
+    "export AWS_ACCESS_KEY_ID=AKIAIOSFODNN7EXAMPLE",
+    "lip_reading_accuracy_score, prf_performance_regression, tss_temporary_storage_service, unkey_everything_here",
+    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI" + drawn(36) + " ada@cedar",
+    "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA" + drawn(42) + "=\n-----END PUBLIC KEY-----",
+    "A github_pat_ begins like that, and sk-ant-api03- is Anthropic's; ghp_ too.",
+    "node_modules/.pnpm/@babel+core@7.24.0/node_modules/@babel/core/lib/index.js:1234:56",
+    "integrity sha512-" + base64.b64encode(CHANCE.randbytes(64)).decode(),
+    "2026-11-30T17:02:01.123456Z INFO worker-3 request_id=req_" + drawn(24) + " took 12ms",
+    "\u5bc6\u7801\u5728\u4fdd\u9669\u7bb1\u91cc",
+]
+
+
+@pytest.mark.parametrize("rule", REAL)
+def test_a_credential_is_found_where_it_stands(rule: str) -> None:
+    """By its rule, from its first character to its last, in the middle of a note."""
+    before = "Ada said: use "
+    secret = REAL[rule]
+
+    found = [each for each in scan(Draft(text=f"{before}{secret} for that.")) if each.rule == rule]
+
+    assert len(found) == 1
+    start = len(before) + (secret.index(":", 10) + 1 if rule == "generic_credential_uri" else 0)
+    end = secret.index("@") if rule == "generic_credential_uri" else len(secret)
+    assert found == [Found(rule, "text", start, len(before) + end)]
+
+
+@pytest.mark.parametrize("text", ORDINARY, ids=range(len(ORDINARY)))
+def test_what_notes_are_full_of_passes(text: str) -> None:
+    """Hashes, ids, addresses, log lines, public keys, placeholders, and words that begin like a credential."""
+    assert list(scan(Draft(text=text))) == []
+
+
+def test_images_within_notes_pass() -> None:
+    """A megabyte of them, as data within text."""
+    for _ in range(200):
+        image = base64.b64encode(CHANCE.randbytes(5000)).decode()
+        assert list(scan(Draft(text=f"![chart](data:image/png;base64,{image})"))) == []
+
+
+@pytest.mark.parametrize("field", ["text", "key", "source", "title", "place", "tags", "triggers"])
+def test_every_text_of_a_draft_is_looked_at(field: str) -> None:
+    """And the error names the field, the rule and the place, and nothing of the credential."""
+    secret = REAL["gitlab_pat"]
+    fields: dict[str, Any] = {"text": "a note"} | {field: (secret,) if field in {"tags", "triggers"} else secret}
+
+    with pytest.raises(RuleError, match=f"{field}, characters 0 to 26: gitlab_pat") as refused:
+        check(Draft(**fields))
+
+    said = f"{refused.value.message} {refused.value.hint} {refused.value.wire()}"
+    assert refused.value.rule == "secret"
+    assert not any(secret[start : start + 8] in said for start in range(len(secret) - 8))
+
+
+def test_what_is_allowed_passes_by_name() -> None:
+    """One rule's findings and no other's; what found nothing is not said to have been passed over."""
+    draft = Draft(text=f"{REAL['gitlab_pat']} and {REAL['github_pat']}")
+
+    assert check(draft, ["gitlab_pat", "github_pat", "jwt"]) == ("github_pat", "gitlab_pat")
+    with pytest.raises(RuleError, match=r"text, characters \d+ to \d+: github_pat$"):
+        check(draft, ["gitlab_pat"])
+    with pytest.raises(UsageError, match="no secret rule 'gitlab'"):
+        check(draft, ["gitlab"])
+
+
+def test_an_entry_names_as_many_as_it_can_hold() -> None:
+    """Sixteen sorts of credential in one draft may pass; whoever has seventeen has a list of them."""
+    tokens = [
+        *(REAL[rule] for rule in REAL if rule not in {"private_key", "generic_credential_uri"}),
+        f"dop_v1_{drawn(64, HEX)}",
+        f"doo_v1_{drawn(64, HEX)}",
+        f"dapi{drawn(32, HEX)}",
+        f"glrt-{drawn(20)}",
+    ]
+    every = sorted(NAMES)
+
+    assert len(check(Draft(text=" ".join(tokens[:16])), every)) == 16
+    with pytest.raises(RuleError, match="at most 16 rules let something pass, not 17"):
+        check(Draft(text=" ".join(tokens)), every)
+
+
+def test_every_rule_has_a_name_that_an_entry_can_hold() -> None:
+    """Letters and ``_``, at most 64, as the format has them."""
+    assert len(CREDENTIALS) > 150
+    assert all(re.fullmatch("[a-z_]{1,64}", name) for name in NAMES)
+
+
+@pytest.mark.parametrize("sort", CREDENTIALS, ids=[sort.name for sort in CREDENTIALS])
+def test_whatever_a_rule_describes_gets_as_far_as_its_pattern(sort: Credential) -> None:
+    """The look at keywords first spares time and loses nothing: what a pattern takes has one of its keywords."""
+    text = "".join(example(_parser.parse(sort.pattern, re.ASCII)))
+    assert re.search(sort.pattern, text, re.ASCII)
+
+    words = " ".join(word for word in text.split() if len(word) >= 10).lower()
+
+    assert any(keyword in words for keyword in sort.keywords)
+
+
+def example(parsed: Any) -> Iterator[str]:
+    """A text that a pattern takes: as little as it must have, and the first of what it leaves open."""
+    for name, what in parsed:
+        match str(name):
+            case "LITERAL":
+                yield chr(what)
+            case "ANY":
+                yield "."
+            case "IN":
+                yield member(what)
+            case "MAX_REPEAT" | "MIN_REPEAT":
+                least, _, repeated = what
+                yield "".join(example(repeated)) * least
+            case "SUBPATTERN":
+                yield from example(what[-1])
+            case "BRANCH":
+                yield from example(what[1][0])
+
+
+def member(described: Any) -> str:
+    """One of a set of characters."""
+    match str(described[0][0]), described[0][1]:
+        case "LITERAL", code:
+            return chr(code)
+        case "RANGE", (low, _):
+            return chr(low)
+        case "CATEGORY", category:
+            return {"CATEGORY_SPACE": " ", "CATEGORY_DIGIT": "0"}.get(str(category), "a")
+        case _:
+            return "!"
+
+
+@given(text=st.text(min_size=1, max_size=400))
+def test_every_place_is_within_its_text(text: str) -> None:
+    """Whatever is said; and saying it twice finds it twice."""
+    for found in scan(Draft(text=f"{text} {REAL['npm_access_token']} {text}")):
+        assert 0 <= found.start < found.end <= 2 * len(text) + len(REAL["npm_access_token"]) + 2
+
+
+@pytest.mark.parametrize("start", ["-----BEGIN PRIVATE ", "mongodb://a:", "https://a:b", "eyJa.eyJ", "sk-", "aA0."])
+def test_a_long_text_made_against_it_is_scanned_to_its_end(start: str) -> None:
+    """A hundred thousand characters of beginnings that never end: no pattern goes back and forth for ever."""
+    assert list(scan(Draft(text=start * (100_000 // len(start))))) == []
