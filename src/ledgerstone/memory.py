@@ -50,6 +50,8 @@ from ledgerstone.identity import Identity, Target, parse_target
 from ledgerstone.ledger import Block, Ledger
 from ledgerstone.moving import Exported, Moved
 from ledgerstone.reading import Chain, Reading
+from ledgerstone.semantic import Indexed, Lane
+from ledgerstone.semantic import index as semantic_index
 from ledgerstone.store import open_store
 from ledgerstone.store.protocol import Reader
 from ledgerstone.verifying import UNWATCHED, Watch
@@ -79,10 +81,11 @@ class Memory:
     threads, not by forked processes. Used in a ``with`` block it closes the store at the end.
     """
 
-    __slots__ = ("_ledger", "caller")
+    __slots__ = ("_lane", "_ledger", "caller")
 
-    def __init__(self, ledger: Ledger, caller: Caller) -> None:
+    def __init__(self, ledger: Ledger, caller: Caller, lane: Lane | None = None) -> None:
         self._ledger = ledger
+        self._lane = lane
         self.caller = caller
 
     @classmethod
@@ -97,6 +100,7 @@ class Memory:
         check: bool = True,
         read_only: bool = False,
         anywhere: bool = False,
+        semantic: Lane | None = None,
         clock: Callable[[], int] = _now,
         entropy: Callable[[int], bytes] = os.urandom,
     ) -> Memory:
@@ -112,6 +116,8 @@ class Memory:
 
         A place where SQLite loses files (a network file system, a folder that another program synchronises) is refused
         with StoreError, unless the store is only read there, or ``anywhere`` says that it may stand there.
+
+        ``semantic`` is an encoder at work, such as ``Lane(static_table)``; nothing of it is loaded before it is used.
 
         ``clock`` gives microseconds UTC, ``entropy`` that many random bytes. Raises UnavailableError when there is
         no store, FormatError for a foreign or newer file, CorruptionError when what it holds fails its proof.
@@ -129,7 +135,7 @@ class Memory:
         store = open_store(where, create=create, read_only=read_only)
         if store.fixed:
             keys = Keyring(pins=tuple(keys.public.values()))
-        memory = cls(Ledger(store, keys, clock, entropy, anchors), caller)
+        memory = cls(Ledger(store, keys, clock, entropy, anchors), caller, semantic)
         try:
             if create:
                 memory._ledger.begin(caller)
@@ -154,7 +160,7 @@ class Memory:
 
     def bind(self, caller: Caller) -> Memory:
         """The same store for another caller."""
-        return Memory(self._ledger, caller)
+        return Memory(self._ledger, caller, self._lane)
 
     def close(self) -> None:
         """Write the refusals that were noted, and give the store back."""
@@ -634,6 +640,16 @@ class Memory:
             report = verifying.rebuild(writer, self._ledger.keyring)
         self._ledger.doubt()
         return report
+
+    def index_vectors(self, limit: int | None = None) -> Indexed:
+        """Encode what is not indexed yet of the namespaces in sight, at most ``limit`` texts; says what is left.
+
+        No head moves, and no write waits for it but for the moment in which a batch is kept. Vectors of another model
+        are replaced. UsageError without an encoder, UnavailableError when it fails.
+        """
+        if self._lane is None:
+            raise UsageError("no encoder: this store was opened without one", hint="Memory.open(semantic=...)")
+        return semantic_index(self._ledger, self.caller, self._lane, limit)
 
     def backup(self, path: str | Path) -> Moved:
         """Copy the whole store, as of now, into a new file of mode 0600, and verify the copy in full.

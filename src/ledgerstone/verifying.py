@@ -16,7 +16,7 @@ from ledgerstone.core.values import Ending, Finding, Report
 from ledgerstone.core.verify import Authorities, Replay, Replayed, check_head, check_signature
 from ledgerstone.core.words import ANALYZER
 from ledgerstone.errors import CorruptionError, FormatError, UsageError
-from ledgerstone.store.protocol import FOLD_EVERY, ChainRow, Derived, Reader, Store, WordRow, Writer
+from ledgerstone.store.protocol import FOLD_EVERY, ChainRow, Derived, Reader, Store, Vectored, WordRow, Writer
 from ledgerstone.writing import word_row
 
 LAST = (1 << 40) - 1
@@ -253,6 +253,7 @@ class _Derivation:
             replay.find("idempotency", None, "the idempotency keys are not those of the commits")
         self._state()
         self._index(posted)
+        self._vectors()
 
     def _state(self) -> None:
         """The state tree, built from replay at once, against the signed root and every stored node."""
@@ -271,6 +272,20 @@ class _Derivation:
             replay.find("state", replay.head.sequence, "the head does not sign for the state that history leads to")
         if wrong or stored:
             replay.find("state", None, f"{len(wrong) + len(stored)} nodes of the state tree are not what history says")
+
+    def _vectors(self) -> None:
+        """That a vector stands only where words do; what it says of them, its encoder alone could tell."""
+        reader, number = self._reader, self._number
+        reach = reader.vectored(number) or Vectored("", 1, 0)
+        through = 0
+        sound = reach.through <= self._replay.size
+        for first, body in reader.vector_blocks(number):
+            slots = [body[start : start + reach.dimension] for start in range(0, len(body), reach.dimension)]
+            there = [first + place for place, vector in enumerate(slots) if any(vector)]
+            sound &= first == through and sum(1 for _ in reader.words_of(number, there)) == len(there)
+            through += len(slots)
+        if through != reach.through or not sound:
+            self._replay.find("vectors", None, "the vectors are not those of the records; rebuild drops them")
 
     def _index(self, posted: Counter[str]) -> None:
         replay = self._replay

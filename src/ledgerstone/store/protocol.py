@@ -13,6 +13,8 @@ from ledgerstone.core.rules import Admitted
 
 # Every so many positions of a namespace fold its newest words into the word index.
 FOLD_EVERY = 256
+# So many positions share a block of vectors.
+VECTOR_BLOCK = 64
 # A node of the state tree, by level and index.
 NodeKey = tuple[int, int]
 
@@ -94,6 +96,18 @@ class Listed(NamedTuple):
     sequence: int
     ended_by: int
     ending: int
+
+
+class Vectored(NamedTuple):
+    """How far the vectors of a chain reach: one of ``model`` for each position before ``through``.
+
+    A vector has ``dimension`` bytes, all zero where there is nothing to find; ``changes`` counts what was done to them.
+    """
+
+    model: str
+    dimension: int
+    through: int
+    changes: int = 0
 
 
 class Derived(NamedTuple):
@@ -194,6 +208,9 @@ class Reader(Protocol):
     def word_row(self, number: int, position: int) -> WordRow | None: ...
     def analyzer(self) -> str | None: ...
     def held(self, pieces: Iterable[bytes]) -> dict[bytes, set[str]]: ...
+    def vectored(self, number: int) -> Vectored | None: ...
+    def vector_blocks(self, number: int) -> Iterator[tuple[int, bytes]]: ...
+    def vectors_of(self, number: int, positions: Sequence[int]) -> dict[int, bytes]: ...
 
 
 class Writer(Reader, Protocol):
@@ -204,6 +221,8 @@ class Writer(Reader, Protocol):
     def strike(self, number: int, positions: Iterable[int]) -> None: ...
     def place_head(self, head: ChainRow) -> None: ...
     def analyzed(self, analyzer: str) -> None: ...
+    def add_vectors(self, number: int, reach: Vectored, vectors: Mapping[int, bytes]) -> None: ...
+    def clear_vectors(self, number: int) -> None: ...
     def clear_derived(self, number: int) -> None: ...
     def restore_derived(self, number: int, derived: Derived) -> None: ...
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import repeat
 from typing import Any, Final
@@ -22,6 +22,7 @@ from ledgerstone.store import schema
 from ledgerstone.store.protocol import (
     FOLD_EVERY,
     NOW,
+    VECTOR_BLOCK,
     Candidate,
     ChainRow,
     Corpus,
@@ -31,6 +32,7 @@ from ledgerstone.store.protocol import (
     Standing,
     Step,
     Tally,
+    Vectored,
     View,
     WordRow,
 )
@@ -61,9 +63,9 @@ _SIZES: Final = (1, 2, 3, 4, 6, 8)
 # Every table that holds rows of a chain, and which chain a row belongs to.
 _TABLES: Final = (
     *((table, f"row >> {_BITS}") for table in ("header", "entry", "content", "signature", "tile")),
-    *((table, f"row >> {_BITS}") for table in ("record", "node", "words")),
+    *((table, f"row >> {_BITS}") for table in ("record", "node", "words", "vector")),
     ("link", f"source >> {_BITS}"),
-    *((table, "number") for table in ("catalog", "idempotency", "frequency", "corpus")),
+    *((table, "number") for table in ("catalog", "idempotency", "frequency", "corpus", "vectored")),
 )
 
 
@@ -539,6 +541,32 @@ class SqliteReader:
                         found.setdefault(piece, set()).add(table)
         return found
 
+    def vectored(self, number: int) -> Vectored | None:
+        row = self._one("SELECT model, dimension, through, changes FROM vectored WHERE number = ?", number)
+        return None if row is None else Vectored(*row)
+
+    def vector_blocks(self, number: int) -> Iterator[tuple[int, bytes]]:
+        """All vectors of a chain, block by block, each with the position of its first."""
+        sql = "SELECT row, body FROM vector WHERE row BETWEEN ? AND ? ORDER BY row"
+        for row, body in self._connection.execute(sql, _range(number)):
+            yield (row & _MASK) * VECTOR_BLOCK, body
+
+    def vectors_of(self, number: int, positions: Sequence[int]) -> dict[int, bytes]:
+        """The vectors of those positions that have a place for one."""
+        reach = self.vectored(number)
+        if reach is None:
+            return {}
+        blocks: dict[int, bytes] = {}
+        found = {}
+        for position in positions:
+            block, slot = divmod(position, VECTOR_BLOCK)
+            if block not in blocks:
+                blocks[block] = self._one("SELECT body FROM vector WHERE row = ?", number << _BITS | block) or b""
+            vector = blocks[block][slot * reach.dimension : (slot + 1) * reach.dimension]
+            if vector:
+                found[position] = vector
+        return found
+
 
 @contextmanager
 def believed(reader: SqliteReader) -> Iterator[None]:
@@ -686,6 +714,7 @@ class SqliteWriter(SqliteReader):
         row = number << _BITS | position
         execute("DELETE FROM content WHERE row = ?", (row,))
         execute("UPDATE record SET key = NULL WHERE row = ?", (row,))
+        self._erase_vector(number, position)
         words = self.word_row(number, position)
         if words is None:
             return
@@ -701,6 +730,46 @@ class SqliteWriter(SqliteReader):
             "UPDATE corpus SET documents = documents - 1, length = length - ? WHERE number = ?",
             (words.length, number),
         )
+
+    def _erase_vector(self, number: int, position: int) -> None:
+        """Let the vector of an erased text, which tells much of it, be zero."""
+        reach = self.vectored(number)
+        if reach is None or position >= reach.through:
+            return
+        block, slot = divmod(position, VECTOR_BLOCK)
+        row = number << _BITS | block
+        body: bytes = self._one("SELECT body FROM vector WHERE row = ?", row) or b""
+        first, last = slot * reach.dimension, (slot + 1) * reach.dimension
+        execute = self._connection.execute
+        execute("UPDATE vector SET body = ? WHERE row = ?", (body[:first] + bytes(last - first) + body[last:], row))
+        execute("UPDATE vectored SET changes = changes + 1 WHERE number = ?", (number,))
+
+    def add_vectors(self, number: int, reach: Vectored, vectors: Mapping[int, bytes]) -> None:
+        """Append vectors up to ``reach.through``, zero where none is given or the position has no words any more."""
+        execute = self._connection.execute
+        old = self.vectored(number) or reach._replace(through=0)
+        standing = {row.position for row in self.words_of(number, sorted(vectors))}
+        empty = bytes(reach.dimension)
+        start = old.through
+        while start < reach.through:
+            block = start // VECTOR_BLOCK
+            end = min((block + 1) * VECTOR_BLOCK, reach.through)
+            body = b"".join(vectors[position] if position in standing else empty for position in range(start, end))
+            execute(
+                "INSERT INTO vector(row, body) VALUES(?, ?) ON CONFLICT DO UPDATE SET body = CAST(body || ? AS BLOB)",
+                (number << _BITS | block, body, body),
+            )
+            start = end
+        execute(
+            "INSERT OR REPLACE INTO vectored(number, model, dimension, through, changes) VALUES(?, ?, ?, ?, ?)",
+            (number, reach.model, reach.dimension, reach.through, old.changes + 1),
+        )
+
+    def clear_vectors(self, number: int) -> None:
+        """Drop all vectors of a chain."""
+        execute = self._connection.execute
+        execute("DELETE FROM vector WHERE row BETWEEN ? AND ?", _range(number))
+        execute("DELETE FROM vectored WHERE number = ?", (number,))
 
     def _index(self, base: int, row: WordRow) -> None:
         self._connection.execute(
@@ -772,6 +841,7 @@ class SqliteWriter(SqliteReader):
     def clear_derived(self, number: int) -> None:
         """Drop all derived rows of a chain; its canonical rows stay."""
         execute = self._connection.execute
+        self.clear_vectors(number)
         bounds = _range(number)
         execute("DELETE FROM postings WHERE rowid BETWEEN ? AND ?", bounds)
         for table in ("record", "node", "words"):

@@ -61,8 +61,15 @@ CREATE INDEX words_source ON words(source) WHERE source IS NOT NULL;
 CREATE INDEX record_cue ON record(row) WHERE kind IN ('procedure', 'prospective') AND ending = 0;
 """
 
+# What an encoder made of the texts: of each chain how far it got, and the vectors in blocks, a slot for each position.
+_VECTORS: Final = """
+CREATE TABLE vectored(number INTEGER PRIMARY KEY, model TEXT NOT NULL, dimension INTEGER NOT NULL,
+  through INTEGER NOT NULL, changes INTEGER NOT NULL) STRICT;
+CREATE TABLE vector(row INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
+"""
+
 # Each migration leads from the schema before it to its number. Canonical bytes are never touched by one.
-MIGRATIONS: Final[dict[int, str]] = {1: _CANONICAL + _DERIVED, 2: _PLACES}
+MIGRATIONS: Final[dict[int, str]] = {1: _CANONICAL + _DERIVED, 2: _PLACES, 3: _VECTORS}
 
 _expected: dict[int, frozenset[tuple[str, str, str | None]]] = {}
 

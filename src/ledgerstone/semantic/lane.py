@@ -1,0 +1,406 @@
+"""The semantic lane: what words found, and what an encoder finds close in meaning, as one order with words leading.
+
+Vectors never decide truth, isolation or currency: they order what the sieve lets through, and nothing else.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from ledgerstone.core import fusion, ranking
+from ledgerstone.core.authority import Caller
+from ledgerstone.core.entries import decode_content
+from ledgerstone.core.projection import searchable
+from ledgerstone.core.words import index_words, token
+from ledgerstone.errors import UnavailableError
+from ledgerstone.identity import Identity
+from ledgerstone.ledger import Ledger
+from ledgerstone.reading import Chain
+from ledgerstone.search import Hit, Sieve
+from ledgerstone.semantic.encoders import Encoder, EncoderError, Matcher, encoded, model_of
+from ledgerstone.store.protocol import VECTOR_BLOCK, Reader, Vectored, WordRow, Writer
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+# Up to so many positions every vector of a namespace is compared; above, only those of what words found.
+COMPARED: Final = 200_000
+# How many of the closest that may be recalled are candidates, and how many of the best are matched word by word.
+CLOSEST: Final = 128
+MATCHED: Final = 60
+# How many texts that are not indexed yet one search encodes itself, unless the lane says otherwise.
+FRESH: Final = 128
+# How many texts are encoded between two commits of vectors.
+INDEX_BATCH: Final = 256
+MAX_PROBLEM_CHARACTERS: Final = 120
+LAST: Final = (1 << 40) - 1
+DAMAGED: Final = "the vectors of this namespace are damaged; run: ledgerstone rebuild"
+_ROWS: Final = 4096
+
+
+class Matched(NamedTuple):
+    """The best hits, best first, and what a reader should know."""
+
+    hits: list[Hit]
+    notices: tuple[str, ...]
+
+
+class Raised(NamedTuple):
+    """Scores by position, and what a reader should know."""
+
+    scores: dict[int, int]
+    notices: tuple[str, ...]
+
+
+class Indexed(NamedTuple):
+    """How many texts were encoded, and how many are still to be."""
+
+    done: int
+    left: int
+
+
+class Batch(NamedTuple):
+    """What is to be encoded next: up to which position, after which one, and the texts."""
+
+    reach: Vectored
+    after: int
+    texts: dict[int, str]
+
+
+class _Matrix(NamedTuple):
+    changes: int
+    rows: NDArray[np.int8]
+    present: Any
+
+
+class BrokenError(Exception):
+    """The lane cannot be used; the reason in words."""
+
+
+@contextmanager
+def guarded() -> Iterator[None]:
+    """Whatever an encoder raises is its own fault, and ends nothing but its lane."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise BrokenError(f"{error.name} is not installed (pip install 'ledgerstone[semantic]')") from error
+    except Exception as error:
+        raise BrokenError(f"{type(error).__name__}: {error}"[:MAX_PROBLEM_CHARACTERS]) from error
+
+
+class Lane:
+    """An encoder at work on a store; keeps what it has read of the vectors, for as long as they stay the same.
+
+    ``load`` gives the encoder, and is first called when one is needed. ``fresh`` is how many texts that nobody has
+    indexed yet a search may encode itself: a slow encoder takes few.
+    """
+
+    __slots__ = ("_encoder", "_fresh", "_load", "_matrices", "fresh")
+
+    def __init__(self, load: Callable[[], Encoder], *, fresh: int = FRESH) -> None:
+        self._load = load
+        self._encoder: Encoder | None = None
+        self._matrices: dict[int, _Matrix] = {}
+        self._fresh: OrderedDict[tuple[int, int], bytes] = OrderedDict()
+        self.fresh = fresh
+
+    @property
+    def encoder(self) -> Encoder:
+        """The encoder, loaded once."""
+        if self._encoder is None:
+            self._encoder = self._load()
+        return self._encoder
+
+    @property
+    def model(self) -> str:
+        """The name under which its vectors are kept."""
+        return model_of(self.encoder)
+
+    def encode(self, texts: Sequence[str]) -> list[bytes]:
+        """Texts as vectors of bytes."""
+        return encoded(self.encoder, texts)
+
+    def newest(self, number: int, texts: Mapping[int, str]) -> dict[int, bytes]:
+        """Vectors of texts that are not indexed yet, each encoded once."""
+        missing = [position for position in texts if (number, position) not in self._fresh]
+        for position, vector in zip(missing, self.encode([texts[position] for position in missing]), strict=True):
+            self._fresh[number, position] = vector
+        found = {position: self._fresh[number, position] for position in texts}
+        while len(self._fresh) > 4 * max(self.fresh, 1):
+            self._fresh.popitem(last=False)
+        return found
+
+    def matrix(self, reader: Reader, number: int, reach: Vectored) -> _Matrix:
+        """All vectors of a chain as rows of one matrix, by position."""
+        import numpy as np  # noqa: PLC0415 - an extra
+
+        kept = self._matrices.get(number)
+        if kept is not None and kept.changes == reach.changes and len(kept.rows) == reach.through:
+            return kept
+        blocks = list(reader.vector_blocks(number))
+        expected = [
+            (first, min(VECTOR_BLOCK, reach.through - first) * reach.dimension)
+            for first in range(0, reach.through, VECTOR_BLOCK)
+        ]
+        if [(first, len(body)) for first, body in blocks] != expected:
+            raise BrokenError(DAMAGED)
+        rows = np.frombuffer(b"".join(body for _, body in blocks), np.int8).reshape(-1, reach.dimension)
+        found = _Matrix(reach.changes, rows, np.any(rows, axis=1))
+        self._matrices[number] = found
+        return found
+
+
+class _Look(NamedTuple):
+    """One search of one namespace, as its steps share it."""
+
+    reader: Reader
+    number: int
+    query: str
+    sieve: Sieve
+    lane: Lane
+    tail: _Tail
+    notices: list[str]
+
+
+def raised(reader: Reader, number: int, query: str, scores: Mapping[int, int], sieve: Sieve, *, lane: Lane) -> Raised:
+    """Scores of what words found, raised by what the encoder makes of the query, with what only meaning finds.
+
+    ``scores`` are by position and have passed the sieve; the more there are, the better. What the lane adds has passed
+    it too. Whatever the encoder does, nothing is raised for it: the scores stand, and a notice says what was wrong.
+    """
+    found = dict(scores)
+    look = _Look(reader, number, query, sieve, lane, _Tail(reader, number), [])
+    try:
+        found = _closest(look, found)
+        found = _matched(look, found)
+    except BrokenError as broken:
+        look.notices.append(f"semantic: unavailable: {broken}")
+    return Raised(found, tuple(look.notices))
+
+
+def search(
+    reader: Reader, number: int, query: str, lexical: Sequence[Hit], sieve: Sieve, *, lane: Lane, limit: int
+) -> Matched:
+    """The best of what ``raised`` makes of lexical hits, best first; ties go to the newer record."""
+    scores, notices = raised(reader, number, query, {hit.position: hit.score for hit in lexical}, sieve, lane=lane)
+    best = heapq.nlargest(limit, ((score, position) for position, score in scores.items()))
+    return Matched([Hit(*one) for one in best], notices)
+
+
+class _Tail:
+    """The word rows that are not folded into the index yet, and what they make of its totals."""
+
+    __slots__ = ("_number", "_reader", "documents", "rows")
+
+    def __init__(self, reader: Reader, number: int) -> None:
+        corpus = reader.corpus(number)
+        self._reader = reader
+        self._number = number
+        self.rows: list[WordRow] = list(reader.word_rows(number, corpus.through, LAST))
+        self.documents = corpus.documents + len(self.rows)
+
+    def weigh(self, words: Sequence[str]) -> list[int]:
+        """What each word of a query weighs here, as in BM25; nothing for a sign."""
+        stems = [index_words(word)[:1] for word in words]
+        asked = {token(stem) for each in stems for stem in each}
+        holding = self._reader.holding(self._number, sorted(asked))
+        for row in self.rows:
+            for each in asked.intersection(row.words.split()):
+                holding[each] += 1
+        return [ranking.idf(self.documents, holding[token(stem[0])]) if stem else 0 for stem in stems]
+
+
+def _closest(look: _Look, scores: dict[int, int]) -> dict[int, int]:
+    """The scores, raised by closeness in meaning, with the closest of all that may be recalled."""
+    reader, number, lane, tail, notices = look.reader, look.number, look.lane, look.tail, look.notices
+    with guarded():
+        import numpy as np  # noqa: F401, PLC0415 - an extra: asked for before it is needed
+
+        model, (asked,) = lane.model, lane.encode([look.query])
+    if not any(asked):
+        return scores
+    reach = reader.vectored(number)
+    if reach is not None and (reach.model, reach.dimension) != (model, len(asked)):
+        notices.append(f"semantic: degraded: the vectors here are of {reach.model}, not of {model}")
+        reach = None
+    through = reach.through if reach is not None else 0
+    behind = reader.tally(number, through).indexed
+    late = [row.position for row in tail.rows if row.position >= through]
+    fresh = dict(texts(reader, number, late[max(len(late) - lane.fresh, 0) :]))
+    if behind > len(fresh):
+        notices.append(f"semantic: degraded: {behind - len(fresh):,} of {tail.documents:,} not yet indexed")
+    with guarded():
+        vectors = lane.newest(number, fresh)
+    positions, products = _compared(look, asked, reach, vectors, scores)
+    if not len(positions):
+        return scores
+    return fusion.fuse(scores, _chosen(look, positions, products, scores), int(products.sum()) // len(products))
+
+
+def _compared(
+    look: _Look, asked: bytes, reach: Vectored | None, fresh: Mapping[int, bytes], scores: Mapping[int, int]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Positions that have a vector, and the product of each with the query's."""
+    import numpy as np  # noqa: PLC0415 - an extra
+
+    given = dict(fresh)
+    kept = None
+    if reach is not None and reach.through > COMPARED:
+        look.notices.append(f"semantic: above {COMPARED:,} entries only what words found is compared")
+        given |= look.reader.vectors_of(look.number, sorted(scores))
+    elif reach is not None and reach.through:
+        kept = look.lane.matrix(look.reader, look.number, reach)
+    if any(len(vector) != len(asked) for vector in given.values()):
+        raise BrokenError(DAMAGED)
+    found = [position for position, vector in given.items() if any(vector)]
+    rows = np.frombuffer(b"".join(given[position] for position in found), np.int8).reshape(len(found), len(asked))
+    positions, products = np.array(found, np.int64), _products(rows, asked)
+    if kept is not None:
+        positions = np.concatenate([np.flatnonzero(kept.present), positions])
+        products = np.concatenate([_products(kept.rows, asked)[kept.present], products])
+    return positions, products
+
+
+def _products(rows: NDArray[np.int8], asked: bytes) -> NDArray[np.int64]:
+    """The product of each row with the query; whole numbers that 32-bit floats hold exactly, in any order."""
+    import numpy as np  # noqa: PLC0415 - an extra
+
+    vector = np.frombuffer(asked, np.int8).astype(np.float32)
+    parts = [rows[start : start + _ROWS].astype(np.float32) @ vector for start in range(0, max(len(rows), 1), _ROWS)]
+    return np.concatenate(parts).astype(np.int64)
+
+
+def _chosen(
+    look: _Look, positions: NDArray[np.int64], products: NDArray[np.int64], scores: Mapping[int, int]
+) -> dict[int, int]:
+    """The ``CLOSEST`` that the sieve lets through, and whatever words found, each with its product."""
+    import numpy as np  # noqa: PLC0415 - an extra
+
+    chosen: dict[int, int] = {}
+    wanted, seen = 2 * CLOSEST, 0
+    while seen < len(positions) and len(chosen) < CLOSEST:
+        order = _greatest(positions, products, wanted)
+        asked = {int(positions[place]): int(products[place]) for place in order[seen:]}
+        rows = look.reader.candidates(look.number, list(asked), look.sieve.view)
+        chosen |= {row.position: asked[row.position] for row in rows if look.sieve.passes(row)}
+        # What may not be recalled takes nobody's place.
+        seen, wanted = len(order), wanted * 8
+    chosen = dict(list(chosen.items())[:CLOSEST])
+    by_words = np.isin(positions, np.fromiter(scores, np.int64, len(scores)))
+    return chosen | dict(zip(positions[by_words].tolist(), products[by_words].tolist(), strict=True))
+
+
+def _greatest(positions: NDArray[np.int64], products: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    """Where the greatest products stand, greatest first, the newer first among equals."""
+    import numpy as np  # noqa: PLC0415 - an extra
+
+    if count < len(products):
+        bar = np.partition(products, len(products) - count)[len(products) - count]
+        among = np.flatnonzero(products >= bar)
+    else:
+        among = np.arange(len(products))
+    order: NDArray[np.int64] = among[np.lexsort((-positions[among], -products[among]))][:count]
+    return order
+
+
+def _matched(look: _Look, scores: dict[int, int]) -> dict[int, int]:
+    """The scores, the best of them raised by how well each text answers the query word by word."""
+    encoder = look.lane.encoder
+    if not isinstance(encoder, Matcher):
+        return scores
+    best = heapq.nlargest(MATCHED, ((score, position) for position, score in scores.items()))
+    found = dict(texts(look.reader, look.number, [position for _, position in best]))
+    with guarded():
+        matches = encoder.match(look.query, list(found.values()), look.tail.weigh)
+        if len(matches) != len(found) or not all(type(each) is int for each in matches):
+            raise EncoderError(f"{len(matches)} matches for {len(found)} texts, or not whole numbers")
+    return fusion.rerank(scores, dict(zip(found, matches, strict=True)))
+
+
+def texts(reader: Reader, number: int, positions: Iterable[int]) -> Iterator[tuple[int, str]]:
+    """What is searched of each position that holds a text; unproven, and good for an order only."""
+    for position in positions:
+        known = reader.known(number, position)
+        stored = reader.content(number, known.body) if known is not None else None
+        if stored is not None:
+            yield position, searchable(decode_content(stored[1]))
+
+
+def pending(reader: Reader, number: int, lane: Lane, head: int, *, limit: int = INDEX_BATCH) -> Batch | None:
+    """The next texts to be encoded of a chain with ``head`` positions; None when nothing is left.
+
+    Vectors of another model count for nothing: the first batch begins anew.
+    """
+    model, dimension = lane.model, lane.encoder.dimension
+    reach = reader.vectored(number)
+    after = reach.through if reach is not None and reach.model == model else 0
+    if after >= head:
+        return None
+    rows: list[int] = []
+    for row in reader.word_rows(number, after, head - 1):
+        rows.append(row.position)
+        if len(rows) == limit:
+            break
+    through = rows[-1] + 1 if len(rows) == limit else head
+    return Batch(Vectored(model, dimension, through), after, dict(texts(reader, number, rows)))
+
+
+def index(ledger: Ledger, caller: Caller, lane: Lane, limit: int | None = None) -> Indexed:
+    """Encode what is not indexed yet of the namespaces that a caller sees, at most ``limit`` texts, batch by batch.
+
+    Texts are encoded outside the lock; what a batch gave is kept in a short write block of its own. UnavailableError
+    when the encoder fails: what was kept before that stays.
+    """
+    done = 0
+    while limit is None or done < limit:
+        most = INDEX_BATCH if limit is None else min(INDEX_BATCH, limit - done)
+        try:
+            with ledger.reads(caller) as (reading, identity):
+                found = next(_unindexed(reading.reader, identity, lane, most), None)
+            if found is None:
+                return Indexed(done, 0)
+            namespace, batch = found
+            with guarded():
+                vectors = lane.encode(list(batch.texts.values()))
+        except BrokenError as broken:
+            raise UnavailableError(f"the encoder cannot be used: {broken}", hint="see what it needs") from broken
+        with ledger.writes(caller) as block:
+            row = block.writer.chain(namespace)
+            if row is not None and write(block.writer, row.number, batch, vectors):
+                done += len(vectors)
+    with ledger.reads(caller) as (reading, identity):
+        left = sum(_left(reading.reader, where, lane) for where, _ in identity.visible()[0])
+    return Indexed(done, left)
+
+
+def _unindexed(reader: Reader, identity: Identity, lane: Lane, most: int) -> Iterator[tuple[str, Batch]]:
+    for where, _ in identity.visible()[0]:
+        with guarded():
+            lane.model  # noqa: B018 - loads the encoder
+        batch = pending(reader, where.number, lane, where.head.counts.entries, limit=most)
+        if batch is not None:
+            yield where.namespace, batch
+
+
+def _left(reader: Reader, where: Chain, lane: Lane) -> int:
+    reach = reader.vectored(where.number)
+    return reader.tally(where.number, reach.through if reach is not None and reach.model == lane.model else 0).indexed
+
+
+def write(writer: Writer, number: int, batch: Batch, vectors: Sequence[bytes]) -> bool:
+    """Keep the vectors of a batch, less what was erased since; False when somebody else was first."""
+    reach = writer.vectored(number)
+    if reach is not None and reach.model != batch.reach.model:
+        if batch.after:
+            return False
+        writer.clear_vectors(number)
+        reach = None
+    if (reach.through if reach is not None else 0) != batch.after:
+        return False
+    writer.add_vectors(number, batch.reach, dict(zip(batch.texts, vectors, strict=True)))
+    return True

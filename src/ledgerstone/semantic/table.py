@@ -1,0 +1,105 @@
+"""The static token table: a vector for each piece of a vocabulary, taken once from a small model.
+
+``data/README.md`` says where it comes from, and ``tools/make_table.py`` makes it. A text is the weighted mean of its
+pieces (Arora et al., A Simple but Tough-to-Beat Baseline for Sentence Embeddings, 2017); a query is matched word by
+word as in late interaction (Khattab and Zaharia, ColBERT, 2020).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from ledgerstone.core.ranking import SCORE_UNITS
+from ledgerstone.core.wordpiece import WordPiece
+from ledgerstone.errors import CorruptionError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+TABLE: Final = Path(__file__).parent / "data" / "table.npz"
+TABLE_SHA256: Final = "2bcc8ae1ad4d4871254b0e7c6c714f7be0285b9fd5e4977868f6261a57c34c08"
+# Only the beginning of a long text is matched word by word; the mean takes all of it.
+MATCHED_PIECES: Final = 512
+
+
+@dataclass(frozen=True, slots=True)
+class StaticTable:
+    """The table as an encoder: 256 numbers a text, all in integers until the last rounding."""
+
+    cutter: WordPiece
+    rows: NDArray[np.int8]
+    weights: NDArray[np.int64]
+    unit: int
+    name: str = "static-minilm"
+    version: str = TABLE_SHA256[:12]
+
+    @property
+    def dimension(self) -> int:
+        """How many numbers a vector has."""
+        return int(self.rows.shape[1])
+
+    def encode(self, texts: Sequence[str]) -> list[list[float]]:
+        """The sum of each text's pieces, each as heavy as it is rare; zero for a text without any."""
+        return [self._sum(self.cutter.cut(text)) for text in texts]
+
+    def _sum(self, pieces: list[int]) -> list[float]:
+        import numpy as np  # noqa: PLC0415 - an extra
+
+        # Whole numbers far below 2**53: exact in whatever order they are added.
+        rows = self.rows[pieces].astype(np.float64)
+        found: list[float] = (rows * self.weights[pieces, None]).sum(0).tolist()
+        return found
+
+    def match(self, query: str, texts: Sequence[str], weigh: Callable[[Sequence[str]], Sequence[int]]) -> list[int]:
+        """For each piece of the query the closest of a text's, as heavy as its word weighs in the store; millionths."""
+        import numpy as np  # noqa: PLC0415 - an extra
+
+        words = self.cutter.words(query)
+        heavy = [
+            (piece, weight)
+            for word, weight in zip(words, weigh(words), strict=True)
+            for piece in self.cutter.word(word)
+        ][:MATCHED_PIECES]
+        total = sum(weight for _, weight in heavy) * self.unit
+        if not total:
+            return [0] * len(texts)
+        asked = self.rows[[piece for piece, _ in heavy]].astype(np.float32)
+        weights = np.array([weight for _, weight in heavy], np.int64)
+        cut = [self.cutter.cut(text)[:MATCHED_PIECES] for text in texts]
+        # A piece that several texts share is compared once. Products of bytes are exact in 32 bits.
+        pieces, places = np.unique([piece for each in cut for piece in each], return_inverse=True)
+        close = (asked @ self.rows[pieces.astype(np.int64)].astype(np.float32).T).astype(np.int64)
+        found, start = [], 0
+        for each in cut:
+            best = close[:, places[start : start + len(each)]].max(1) if each else np.zeros(len(heavy), np.int64)
+            found.append(int((best * weights).sum()) * SCORE_UNITS // total)
+            start += len(each)
+        return found
+
+
+@cache
+def static_table() -> StaticTable:
+    """The table that comes with this package; CorruptionError when its bytes are not those that were made."""
+    data = TABLE.read_bytes()
+    if hashlib.sha256(data).hexdigest() != TABLE_SHA256:
+        raise CorruptionError(f"{TABLE} is not the table of this version", hint="install ledgerstone[semantic] again")
+    return read(data)
+
+
+def read(data: bytes) -> StaticTable:
+    """A table out of the bytes of its file."""
+    import numpy as np  # noqa: PLC0415 - an extra
+
+    with np.load(io.BytesIO(data), allow_pickle=False) as stored:
+        rows: Any = stored["rows"]
+        weights: Any = stored["weights"]
+        pieces = stored["pieces"].tobytes().decode("utf-8").split("\n")
+    # The square of a row's length, which all rows have but for rounding.
+    return StaticTable(WordPiece(pieces), rows, weights.astype(np.int64), 1024 * rows.shape[1])

@@ -1,0 +1,48 @@
+"""Promises of the pieces: words cut as an uncased BERT vocabulary cuts them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ledgerstone.core.wordpiece import MAX_WORD_CHARACTERS, UNKNOWN, WordPiece
+
+VOCABULARY = [UNKNOWN, "un", "##able", "##a", "##b", "stop", "stoppable", "cafe", "中", "国", ",", "-", "a", "«"]
+CUTTER = WordPiece(VOCABULARY)
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        ("unable", ["un", "##able"]),
+        ("unab", ["un", "##a", "##b"]),
+        ("STOPPABLE", ["stoppable"]),
+        ("stop, stop-stop", ["stop", ",", "stop", "-", "stop"]),
+        ("Café", ["cafe"]),
+        ("cafe\u0301", ["cafe"]),
+        ("中国stop", ["中", "国", "stop"]),
+        ("«stop", ["«", "stop"]),
+        ("stop\u200b\x07\ufffd\tstop\u00a0a", ["stop", "stop", "a"]),
+        ("unx stop", [UNKNOWN, "stop"]),
+        ("", []),
+        (" \n", []),
+    ],
+)
+def test_text_is_cut_into_the_longest_pieces(text: str, pieces: list[str]) -> None:
+    """Longest first, signs and Chinese characters on their own, accents and what cannot be seen left out."""
+    assert [VOCABULARY[number] for number in CUTTER.cut(text)] == pieces
+
+
+def test_word_beyond_the_limit_is_one_unknown_piece() -> None:
+    """A word of the greatest length is cut; one longer is not."""
+    longest = "un" + "a" * (MAX_WORD_CHARACTERS - 2)
+
+    assert len(CUTTER.cut(longest)) == MAX_WORD_CHARACTERS - 1
+    assert CUTTER.cut(longest + "a") == [0]
+
+
+@given(st.text(max_size=80))
+def test_every_text_is_cut_the_same_word_by_word(text: str) -> None:
+    """The pieces of a text are those of its words, one after another."""
+    assert CUTTER.cut(text) == [piece for word in CUTTER.words(text) for piece in CUTTER.word(word)]

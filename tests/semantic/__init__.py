@@ -1,0 +1,1 @@
+"""The semantic lane: encoders, the table, vectors in the store."""
