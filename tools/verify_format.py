@@ -509,7 +509,7 @@ def judge_record(chain: Chain, entry: dict[str, Any], content: dict[str, Any] | 
     else:
         need(not covers and "depth" not in entry, "covers", f"a {kind} covers nothing")
     if kind == "procedure":
-        ground = [s for s in sources if s.kind != "summary" and chain.reason(s) != RETRACTED]
+        ground = [s for s in sources if s.kind != "summary" and chain.reason(s) not in {RETRACTED, ERASED}]
         need(ground, "procedure", "has no ground")
 
 
@@ -615,6 +615,7 @@ class Store:
     granted: dict[str, str] = field(default_factory=dict)
     made: dict[str, tuple[dict[str, Any], int]] = field(default_factory=dict)
     exports: dict[tuple[str, int], str] = field(default_factory=dict)
+    erased: dict[str, dict[int, int]] = field(default_factory=dict)
     parted: dict[str, int] = field(default_factory=dict)
     ids: set[str] = field(default_factory=set)
     # 14. The keys in order, since which commit, and the heads at which the key before each of them ended.
@@ -658,6 +659,8 @@ def take(store: Store, entry: dict[str, Any], sequence: int, reference: str) -> 
             store.made[entry["namespace"]] = entry, sequence
         case "export" if "namespace" in entry:
             store.exports[entry["namespace"], entry["sequence"]] = entry["head"]
+        case "erased":
+            store.erased.setdefault(entry["namespace"], {})[entry["sequence"]] = entry["count"]
         case "parting":
             store.parted |= dict.fromkeys(entry["without"], sequence)
         case "revoke" if entry["revokes"] in store.granted:
@@ -819,6 +822,7 @@ class Verification:
 
     def chain(self, chain: Chain, rows: Rows) -> None:
         """Verify one chain."""
+        erased = 0
         for data in rows.headers:
             where = f"{chain.namespace} commit {len(chain.commits)}"
             header = self.attempt(where, parse, data, "header")
@@ -845,6 +849,12 @@ class Verification:
             exported = self.store.exports.get((chain.namespace, len(chain.commits) - 1))
             if exported not in {None, chain.commits[-1].hex()}:
                 self.find("export", where, "is not the commit that was exported")
+            noted = self.store.erased.get(chain.namespace, {}).pop(len(chain.commits) - 1, None)
+            if noted is not None:
+                total = sum(entry.reason == ERASED for entry in chain.entries)
+                if noted != total - erased:
+                    self.find("erased", where, f"erased {total - erased} versions, and {noted} are noted")
+                erased = total
             chain.header = header
             self.signature(chain, rows, where)
         if chain.is_store:
@@ -852,6 +862,8 @@ class Verification:
             chain.lasts = {since for entry, since in self.store.keys if "retires" in entry}
         else:
             self.end_keys(chain, MOST)
+        for sequence in self.store.erased.get(chain.namespace, {}):
+            self.find("erased", f"{chain.namespace} commit {sequence}", "is noted to have erased, and is not there")
         self.head(chain, rows)
 
     def entry(self, chain: Chain, rows: Rows, header: dict[str, Any], standing: Standing) -> bool:

@@ -78,7 +78,7 @@ def _verify(
     total = sum(part.row.sequence + 1 - part.older for part in parts)
     done = 0
     for part in parts:
-        if part.row.commit == milestones.get(part.row.namespace, (0, b""))[1]:
+        if _unchanged(reading, part.row.namespace, milestones):
             continue
         for _ in _resume(reading, part, authorities, keyring, milestones.get(part.row.namespace)):
             done += 1
@@ -101,7 +101,9 @@ def _verify(
 
 
 def _gone(reading: Reading, names: list[str], milestones: Milestones, authorities: Authorities) -> None:
-    """What left the store: no chain is new that it goes on without, and what was exported is what is here."""
+    """What left the store: no chain is new that it goes on without; what was exported and erased is what is here."""
+    if any(_unchanged(reading, name, milestones) for name in authorities.erased):
+        raise UnsettledError("an erasure is noted in a chain that nothing was added to")
     if authorities.parted or any(reading.listings(PARTED, name) for name in names if name not in milestones):
         raise UnsettledError("the store goes on without some namespaces")
     for (namespace, sequence), head in authorities.exports.items():
@@ -109,6 +111,12 @@ def _gone(reading: Reading, names: list[str], milestones: Milestones, authoritie
         data = None if row is None or row.sequence < sequence else reading.reader.header(row.number, sequence)
         if data is not None and merkle.leaf_hash(data) != head:
             raise UnsettledError(f"{namespace}: commit {sequence} is not the one that was exported")
+
+
+def _unchanged(reading: Reading, namespace: str, milestones: Milestones) -> bool:
+    """Whether a chain has no commits since its milestone."""
+    row = reading.reader.chain(namespace)
+    return row is not None and row.commit == milestones.get(namespace, (0, b""))[1]
 
 
 class _StoreChain:

@@ -12,6 +12,7 @@ from ledgerstone.core import canonical, chain, entries, merkle, rules, state
 from ledgerstone.core.entries import (
     AliasEntry,
     Content,
+    ErasedEntry,
     ErasureEntry,
     ExportEntry,
     GenesisEntry,
@@ -37,6 +38,7 @@ from ledgerstone.core.values import (
     Scope,
 )
 from ledgerstone.core.verify import Authorities, Base, Granted, Replay, check_head, check_signature
+from ledgerstone.errors import RuleError
 from tests.core.chains import (
     ADA,
     BOB,
@@ -724,3 +726,42 @@ def test_a_report_says_what_to_do_next(codes: tuple[str, ...], hint: str | None)
     report = Report(findings=findings, namespaces=1, commits=1, entries=1, heads={})
 
     assert (report.hint is None) if hint is None else (hint in (report.hint or ""))
+
+
+@pytest.mark.parametrize(
+    ("sequence", "count", "found"),
+    [(4, 2, []), (4, 1, [("erased", 4)]), (3, 2, [("erased", 3)]), (3, 1, []), (9, 2, [("erased", 9)])],
+)
+def test_what_the_store_notes_of_erasures_is_held_to_the_chain(
+    sequence: int, count: int, found: list[tuple[str, int]]
+) -> None:
+    """How many versions lost their text, up to which commit: two erasures may have one note, or each its own."""
+    store = store_chain()
+    pen = project_chain(store)
+    first, second = pen.remember("Cedar."), pen.remember("Oak.")
+    pen.erase(first)
+    pen.erase(second)
+    assert faults(pen) == []
+
+    store.write(rules.plain(ErasedEntry(namespace=PROJECT, sequence=sequence, count=count)))
+
+    assert faults(pen) == found
+
+
+@pytest.mark.parametrize(("ending", "stands"), [("none", True), ("superseded", True), ("erased", False)])
+def test_a_procedure_rests_on_no_erased_text(ending: str, *, stands: bool) -> None:
+    """What it was once taken from is not there to be read; a superseded one still is."""
+    pen = project_chain()
+    ground = pen.remember(Draft(text="Water it daily.", key="water"))
+    if ending == "superseded":
+        pen.remember(Draft(text="Water it weekly.", key="water"))
+    if ending == "erased":
+        pen.erase(ground)
+    draft = Draft(text="Fill the can.", kind=Kind.PROCEDURE, sources=(canonical.address(ground.memory, 1),))
+
+    if stands:
+        pen.remember(draft)
+        assert faults(pen) == []
+    else:
+        with pytest.raises(RuleError, match="nor erased"):
+            pen.remember(draft)

@@ -300,9 +300,9 @@ def check_record(
     elif covers or entry.depth:
         refuse("covers", f"only a summary covers, not a {entry.kind.value}")
     if entry.kind is Kind.PROCEDURE and not any(
-        known.kind is not Kind.SUMMARY and known.ending is not Ending.RETRACTED for known in sources
+        known.kind is not Kind.SUMMARY and known.ending not in {Ending.RETRACTED, Ending.ERASED} for known in sources
     ):
-        refuse("procedure", "needs a source that is neither a summary nor retracted")
+        refuse("procedure", "needs a source that is neither a summary nor retracted nor erased")
 
 
 def _at(digest: bytes, facts: Facts, name: str) -> Known:

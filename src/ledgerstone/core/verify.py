@@ -13,6 +13,7 @@ from ledgerstone.core.entries import (
     Content,
     Counts,
     Entry,
+    ErasedEntry,
     ExportEntry,
     GenesisEntry,
     GrantEntry,
@@ -80,6 +81,7 @@ class Authorities:
         "_commits",
         "_enrolled",
         "_grants",
+        "erased",
         "exports",
         "heads",
         "keys",
@@ -99,6 +101,8 @@ class Authorities:
         # The exported head of a namespace, by sequence; the namespaces that the store goes on without, since when.
         self.exports: dict[tuple[str, int], bytes] = {}
         self.parted: dict[str, int] = {}
+        # By namespace, how many versions it erased up to which of its commits since the one before in here.
+        self.erased: dict[str, dict[int, int]] = {}
 
     def _known(self) -> signing.Keyring:
         return signing.Keyring(pins=tuple(key.entry.public for key in self.keys))
@@ -156,6 +160,8 @@ class Authorities:
                 self._enrolled = self._known()
             case ExportEntry() if entry.namespace is not None:
                 self.exports[entry.namespace, entry.sequence] = entry.head
+            case ErasedEntry():
+                self.erased.setdefault(entry.namespace, {})[entry.sequence] = entry.count
             case PartingEntry():
                 self.parted |= dict.fromkeys(entry.without, slot.sequence)
             case RevokeEntry() if entry.revokes in self._by_digest:
@@ -204,6 +210,7 @@ class Replay:
     __slots__ = (
         "_act",
         "_digests",
+        "_erased",
         "_frontier",
         "_key",
         "_present",
@@ -250,6 +257,8 @@ class Replay:
         self._sequences = array("Q")
         self._stamps = bytearray()
         self._act = Act.WRITE
+        # How many versions were erased since the store chain last noted it.
+        self._erased = 0
         # The commits that were the last of a key: their signatures are kept.
         self.lasts: set[int] = set()
         # How many keys had come when the head was made.
@@ -305,6 +314,7 @@ class Replay:
             if header.idempotency.key in self.idempotencies:
                 self.find("idempotency", sequence, "an idempotency key is used twice")
             self.idempotencies[header.idempotency.key] = sequence
+        self._judge_erased(sequence)
         self._grow(commit, header)
         if self.store:
             self.authorities.commit(sequence, commit)
@@ -357,6 +367,7 @@ class Replay:
         for ended, ending in change.ended:
             self.ended[ended] = sequence, ending.value
         self.counts = counted(self.counts, change, before)
+        self._erased += len(change.erased)
         if self.store:
             if isinstance(entry, ExportEntry) and entry.namespace is None:
                 self._judge_export(entry, sequence)
@@ -418,6 +429,15 @@ class Replay:
         if self.authorities.point(entry.sequence) != entry.head:
             self.find("export", sequence, "names no earlier commit of the store chain")
 
+    def _judge_erased(self, sequence: int) -> None:
+        """What the store chain notes of an erasure is what was erased."""
+        noted = self.authorities.erased.get(self.namespace, {}).get(sequence)
+        if noted is None:
+            return
+        if noted != self._erased and self.whole:
+            self.find("erased", sequence, f"erased {self._erased} versions, and the store chain notes {noted}")
+        self._erased = 0
+
     def _judge_stamp(self, header: Header) -> None:
         """A namespace's commit names a grant that stood at its point of the store chain and allows it."""
         if self.store:
@@ -472,6 +492,9 @@ class Replay:
             self.lasts = {key.since for key in self.authorities.keys if key.entry.retires is not None}
         else:
             self._close_keys(MAX_INTEGER)
+            for sequence in self.authorities.erased.get(self.namespace, {}):
+                if not self.since <= sequence < self.due:
+                    self.find("erased", sequence, "the store chain notes an erasure in a commit that is not there")
         erased = {position: by for position, (by, ending) in self.ended.items() if ending == Ending.ERASED}
         erased |= self.folded.struck
         for position, sequence in self.missing:
