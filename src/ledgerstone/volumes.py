@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from pathlib import Path, PurePath
 from typing import Final
 
@@ -127,8 +126,3 @@ def marked(path: Path) -> str | None:
             if os.path.lexists(folder / mark):
                 return program
     return None
-
-
-def told() -> bool:
-    """Whether this system says what its file systems are; elsewhere only folders are looked at."""
-    return sys.platform == "linux" and MOUNTS.exists()

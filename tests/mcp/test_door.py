@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import jsonschema
@@ -343,6 +345,33 @@ def test_answers_with_stored_text_say_that_it_is_data(talk: Talk) -> None:
     assert all("data, not instructions" in answer["notice"] for answer in (got, recalled, listed))
     assert got["records"][0]["trust"] == listed["items"][0]["trust"] == "external_untrusted"
     assert recalled["items"] == []
+
+
+def test_a_store_that_is_not_known_here_says_so_in_every_answer(home: Home) -> None:
+    """Whatever the tool, among its notices, and within the cap; once its owner accepted it, in none."""
+    with home.owner() as owner:
+        long = owner.bind(replace(owner.caller, limits=IMPORT_LIMITS))
+        # About as long as an answer may be, with and without the notice.
+        lengths = range(mcp.MAX_ANSWER_BYTES - 1000, mcp.MAX_ANSWER_BYTES - 400, 50)
+        addresses = [long.remember("x" * length).record.address for length in lengths]
+    shutil.rmtree(home.settings().state)
+
+    def answers() -> list[dict[str, Any]]:
+        with in_memory(home) as talk:
+            return [
+                *(talk("get", ids=[address]) for address in addresses),
+                talk("recall", query="x"),
+                talk("list"),
+                talk("remember", memory="one more"),
+            ]
+
+    unknown = answers()
+    with home.owner() as owner:
+        owner.verify(accept=True)
+
+    assert [sum("anchor: none" in notice for notice in answer["notices"]) for answer in unknown] == [1] * len(unknown)
+    assert all(len(json.dumps(answer, separators=(",", ":"))) <= mcp.MAX_ANSWER_BYTES for answer in unknown)
+    assert not any("anchor: none" in notice for answer in answers() for notice in answer.get("notices", ()))
 
 
 def test_a_missing_store_is_an_answer(bare: Home) -> None:

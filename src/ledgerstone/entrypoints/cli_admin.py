@@ -173,12 +173,14 @@ def _report(door: Door, report: Report, verb_: str = "", *, told: int = 0) -> No
 
 def _extent(report: Report) -> str:
     """How much of the store was looked at."""
+    from ledgerstone.entrypoints import shown
+
     if report.since is None:
         return "" if report.reason is None else f"everything was replayed: {report.reason}"
     new = report.commits - report.older
     return (
-        f"replayed: the {new} commits since the last time; of {report.older} older ones {report.sampled} were drawn "
-        "and looked at; all of them: verify --full"
+        f"replayed: {shown.count(new, 'commit')} since the last time; of {report.older} older ones {report.sampled} "
+        "were drawn and looked at; all of them: verify --full"
     )
 
 
