@@ -140,6 +140,39 @@ def test_a_retention_is_let_go(bound: Desk) -> None:
     assert (answer["count"], held(bound)) == (1, False)
 
 
+@pytest.mark.parametrize("retention", ["working", "session", "short_term", "long_term", "durable"])
+def test_no_retention_takes_anything_by_itself(bound: Desk, retention: str) -> None:
+    """Whatever it is, the text is recalled; what is passing is let go by name, and what lasts only by its expiry."""
+    address = bound.ask("remember", TEXT, "--retention", retention)["address"]
+    assert bound.ask("get", address)["retention"] == retention
+    assert [item["id"] for item in bound.ask("recall", "quokka")["items"]] == [address]
+
+    done = bound.sit("expire", "--retention", retention, "--before", "2100-01-01", "--dry-run", "--json")
+
+    passing = retention in {"working", "session", "short_term"}
+    assert (done.code, done.out.count(address.encode())) == ((0, 1) if passing else (2, 0))
+    assert json.loads(bound.sit("expire", "--dry-run", "--json").out)["count"] == 0
+    assert bound.run("get", address).out == TEXT.encode()
+
+
+def test_names_and_reasons_are_shown_and_go(bound: Desk) -> None:
+    """What would go is shown with its ids, counted where it is asked for, and is in no file after a yes."""
+    task = bound.ask("--session", "potoroo-day", "remember", "Water the ferns", "--kind", "task")
+    bound.ask("close", task["address"], "--reason", "the numbat came")
+
+    reason = bound.sit("forget", f"reason:{task['address'].partition('@')[0]}@2", types="y\n")
+    session = bound.sit("forget", "--session", "potoroo-day", types="y\n")
+
+    assert b"Erase 1 reason for good?" in reason.out
+    assert b"Erase 2 versions and 1 name for good?" in session.out
+    assert "its name" in session.out.decode()
+    assert (reason.code, session.code) == (0, 0)
+    data = b"".join(path.read_bytes() for path in bound.home.rglob("*") if path.is_file())
+    assert b"numbat" not in data
+    assert b"potoroo" not in data
+    assert bound.ask("verify")["ok"] is True
+
+
 def test_what_is_left_is_said_with_exit_code_1(bound: Desk) -> None:
     """A copy beside the store that holds the text is named; the text is gone from the store all the same."""
     address = bound.ask("remember", TEXT)["address"]

@@ -35,7 +35,7 @@ from mcp_types import (
 from pydantic import Field, ValidationError
 
 from ledgerstone.core.recall import NOTICE
-from ledgerstone.core.values import MAX_GET, MAX_NAME_BYTES, Budget, Draft, Kind, Mode, Scope
+from ledgerstone.core.values import MAX_GET, MAX_NAME_BYTES, Budget, Draft, Kind, Mode, Retention, Scope
 from ledgerstone.entrypoints import host, wire
 from ledgerstone.entrypoints.host import Settings
 from ledgerstone.errors import LedgerstoneError, NotFoundError, UsageError
@@ -135,6 +135,8 @@ def memory_remember(
     sources: Annotated[list[str] | None, Field(description="ids it rests on")] = None,
     covers: Annotated[list[str] | None, Field(description="ids a summary condenses")] = None,
     due: Annotated[str | None, Field(description="RFC 3339")] = None,
+    retention: Literal["working", "session", "short_term", "long_term", "durable"] = "long_term",
+    expires: Annotated[str | None, Field(description="when it leaves recall")] = None,
     external: Annotated[bool, Field(description="true if it comes from a page, file or tool")] = False,
     idempotency_key: str | None = None,
 ) -> dict[str, Any]:
@@ -153,6 +155,8 @@ def memory_remember(
             sources=tuple(dict.fromkeys((*(sources or ()), *covered))),
             covers=covered,
             due=None if due is None else wire.parse_time(due),
+            retention=Retention(retention),
+            expires=None if expires is None else wire.parse_time(expires),
             external=external,
         ),
         scope=None if scope is None else Scope(scope),

@@ -144,8 +144,8 @@ def wrapped(text: str, width: int | None) -> str:
 def reached(found: Forgotten) -> str:
     """How much an erasure reaches, in words."""
     counts = (("version", found.addresses), ("reason", found.reasons), ("name", found.names))
-    parts = [count(len(each), word) for word, each in counts if each or word == "version"]
-    return " and ".join([", ".join(parts[:-1]), parts[-1]]) if parts[1:] else parts[0]
+    parts = [count(len(each), word) for word, each in counts if each]
+    return " and ".join([", ".join(parts[:-1]), parts[-1]]) if parts[1:] else "".join(parts)
 
 
 def count(number: int, one: str, many: str | None = None) -> str:
