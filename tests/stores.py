@@ -106,7 +106,7 @@ def plain_client(path: Path) -> apsw.Connection:
 
 
 _FRESH: Final = multiprocessing.get_context("forkserver")
-_FRESH.set_forkserver_preload(["ledgerstone"])
+_FRESH.set_forkserver_preload(["ledgerstone", "ledgerstone.core.credentials"])
 
 
 def process(target: Callable[..., object], *arguments: object) -> BaseProcess:
