@@ -24,6 +24,7 @@ BENCHMARKS: Final[dict[str, Benchmark]] = {
     "recall": reading.recall,
     "opening": reading.opening,
     "verify": proving.verify,
+    "resume": proving.resume,
     "bulk": proving.bulk,
     "starting": starting.starting,
 }

@@ -71,7 +71,7 @@ def main(verb: str, where: str, size: str) -> None:
     else:
         with opened(path) as memory:
             if verb == "verify":
-                assert not memory.verify().findings
+                assert not memory.verify(full=True).findings
             for words in asked:
                 memory.recall(words)
     print(json.dumps((process_time() - begin, _resident())))

@@ -65,9 +65,9 @@ def queries(size: int, *, words: int = 8, count: int = 64) -> list[str]:
     return asked
 
 
-def opened(path: Path, caller: Caller = CALLER) -> Memory:
+def opened(path: Path, caller: Caller = CALLER, state: Path | None = None) -> Memory:
     """The store of a file, made if need be."""
-    return Memory.open(path, keys=KEYS, caller=caller, state=None, create=not path.exists())
+    return Memory.open(path, keys=KEYS, caller=caller, state=state, create=not path.exists())
 
 
 def filled(path: Path, size: int, *, batch: int = BATCH) -> Path:
