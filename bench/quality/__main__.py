@@ -108,10 +108,10 @@ def _run(asked: argparse.Namespace) -> None:
             rows.append(_row(run, "all", run.rows))
             categories = sorted({row.category for row in run.rows}) if asked.categories else []
             rows += [_row(run, one or "none", [row for row in run.rows if row.category == one]) for one in categories]
-            hashes.append((run.name, run.configuration.mode, run.data_sha256, hashlib.sha256(answers).hexdigest()))
+            hashes.append((run.name, run.configuration.label, run.data_sha256, hashlib.sha256(answers).hexdigest()))
             if asked.out is not None:
                 asked.out.mkdir(parents=True, exist_ok=True)
-                (asked.out / f"{run.name}.{run.configuration.mode}.jsonl").write_bytes(answers)
+                (asked.out / f"{run.name}.{run.configuration.label}.jsonl").write_bytes(answers)
     measures = list(runs[0].means)
     print(_table([("set", "mode", "questions", "n", *measures, "stale", "ms"), *rows]))
     print()
@@ -123,7 +123,7 @@ def _row(run: Run, questions: str, rows: Sequence[Row]) -> tuple[str, ...]:
     numbers = [f"{mean:.3f}" for mean in scoring.means([row.scores for row in rows]).values()]
     stale = sum(row.stale for row in rows)
     took = f"{run.milliseconds:.1f}" if questions == "all" else ""
-    return (run.name, run.configuration.mode, questions, str(len(rows)), *numbers, str(stale), took)
+    return (run.name, run.configuration.label, questions, str(len(rows)), *numbers, str(stale), took)
 
 
 def _opening(name: str) -> Opened:
@@ -152,7 +152,7 @@ def _compare(asked: argparse.Namespace) -> None:
     (first, rows), (second, others) = _answers(asked.first), _answers(asked.second)
     if first["data_sha256"] != second["data_sha256"] or rows.keys() != others.keys():
         raise SetError("these are runs over different data")
-    table = [("measure", asked.first.stem, asked.second.stem, "difference", "95 % of resamples")]
+    table = [("measure", str(asked.first), str(asked.second), "difference", "95 % of resamples")]
     lower = []
     for name in next(iter(rows.values())):
         pairs = [(row[name], others[key][name]) for key, row in rows.items()]

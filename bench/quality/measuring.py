@@ -6,6 +6,7 @@ import hashlib
 import json
 import random
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
@@ -15,7 +16,22 @@ from typing import Any, Final
 
 from bench.quality.scoring import means, scores
 from bench.quality.sets import Collection, Document, Store
-from ledgerstone import Budget, Caller, Draft, Keyring, Kind, Limits, Memory, Mode, Origin, Recall, Scope, SigningKey
+from ledgerstone import (
+    Budget,
+    Caller,
+    Draft,
+    Keyring,
+    Kind,
+    Limits,
+    Memory,
+    Mode,
+    Origin,
+    Recall,
+    Scope,
+    SigningKey,
+    UsageError,
+)
+from ledgerstone.semantic import Lane
 
 KEYS: Final = Keyring(SigningKey(seed=b"quality signs with this seed, tw", secret=b"and hash under this secret, both"))
 BATCH: Final = 128
@@ -46,6 +62,12 @@ class Configuration:
     candidates: int = 100
     bytes: int = 2_400
     every: int = 1
+
+    @property
+    def label(self) -> str:
+        """A short name: the mode, and what opened the store if not the base install."""
+        function = self.opened.partition(":")[2]
+        return self.mode if function == "opened" else f"{self.mode}+{function}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +107,7 @@ class Run:
         return sum(row.stale for row in self.rows)
 
 
-def opened(path: Path) -> Memory:
+def opened(path: Path, *, semantic: Lane | None = None) -> Memory:
     """A store in a new file as the base install makes it, with a clock that stands still and chance from a seed.
 
     It is remembered in a directory beside it: what vouches for nothing says so in every answer, and that costs bytes.
@@ -93,7 +115,14 @@ def opened(path: Path) -> Memory:
     chance = random.Random(path.name)
     state = path.with_name(f"{path.name}.state")
     return Memory.open(
-        path, keys=KEYS, caller=CALLER, state=state, create=True, clock=lambda: NOW, entropy=chance.randbytes
+        path,
+        keys=KEYS,
+        caller=CALLER,
+        state=state,
+        create=True,
+        clock=lambda: NOW,
+        entropy=chance.randbytes,
+        semantic=semantic,
     )
 
 
@@ -106,6 +135,8 @@ def measure(
     for store in collection.stores:
         with TemporaryDirectory(dir=folder) as room, opening(Path(room) / "quality.db") as memory:
             names = fill(memory, store.documents)
+            with suppress(UsageError):  # there is no encoder, and so nothing to index
+                memory.index_vectors()
             for turn, configuration in enumerate(configurations):
                 for row, seconds in _asked(memory, store, names, configuration):
                     rows[turn].append(row)

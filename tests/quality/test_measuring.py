@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from bench.quality import __main__ as command
+from bench.quality import lanes
 from bench.quality.measuring import Configuration, drafts, fill, measure, opened, output
 from bench.quality.sets import Collection, Document, Question, Store, write
 
@@ -129,3 +130,17 @@ def test_what_cannot_be_measured_is_said(arguments: list[str], words: str) -> No
         command.main(arguments)
 
     assert words in str(ended.value)
+
+
+def test_a_store_with_meaning_is_indexed_before_it_is_asked(tmp_path: Path) -> None:
+    """What a lane of meaning opens is named beside the mode, and nothing in it waits to be encoded."""
+    configuration = Configuration("hybrid", "bench.quality.lanes:table")
+
+    [run] = measure(Collection("colors", (COLORS,), ""), [configuration], tmp_path, lanes.table)
+    with lanes.table(tmp_path / "memory.ledger") as memory:
+        memory.remember("a walrus")
+        first, second = memory.index_vectors(), memory.index_vectors()
+
+    assert configuration.label == "hybrid+table"
+    assert run.means["r@10"] == 1
+    assert (first.done, second.done, second.left) == (1, 0, 0)
