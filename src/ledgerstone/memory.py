@@ -10,7 +10,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
 
-from ledgerstone import administration, auditing, forgetting, listing, moving, proving, recalling, verifying, volumes
+from ledgerstone import (
+    administration,
+    auditing,
+    forgetting,
+    listing,
+    moving,
+    proving,
+    recalling,
+    receipts,
+    verifying,
+    volumes,
+)
 from ledgerstone.anchors import Anchors
 from ledgerstone.core import canonical, entries, rules
 from ledgerstone.core.authority import Caller, Place
@@ -50,6 +61,7 @@ from ledgerstone.identity import Identity, Target, parse_target
 from ledgerstone.ledger import Block, Ledger
 from ledgerstone.moving import Exported, Moved
 from ledgerstone.reading import Chain, Reading
+from ledgerstone.receipts import Explained
 from ledgerstone.semantic import Indexed, Lane
 from ledgerstone.semantic import index as semantic_index
 from ledgerstone.store import open_store
@@ -185,6 +197,7 @@ class Memory:
         namespace: str | None = None,
         idempotency_key: str | None = None,
         allow_secrets: Sequence[str] = (),
+        receipt: str | None = None,
     ) -> Remembered:
         """Commit one memory durably and return it as committed.
 
@@ -194,9 +207,15 @@ class Memory:
 
         What looks like a credential is refused by the rule ``secret``, which names what sort it is and where it stands.
         ``allow_secrets`` lets sorts pass by these names, as the caller's own do; the record's entry says which did.
+        ``receipt`` cites the receipt of the context that it was made under: the commit then carries its hash.
         """
         return self.remember_many(
-            [draft], scope=scope, namespace=namespace, idempotency_key=idempotency_key, allow_secrets=allow_secrets
+            [draft],
+            scope=scope,
+            namespace=namespace,
+            idempotency_key=idempotency_key,
+            allow_secrets=allow_secrets,
+            receipt=receipt,
         )[0]
 
     def remember_many(
@@ -207,6 +226,7 @@ class Memory:
         namespace: str | None = None,
         idempotency_key: str | None = None,
         allow_secrets: Sequence[str] = (),
+        receipt: str | None = None,
     ) -> tuple[Remembered, ...]:
         """Commit several memories in one commit: all of them or none. At most ``caller.limits.drafts``."""
         asked = tuple(Draft(text=draft) if isinstance(draft, str) else draft for draft in drafts)
@@ -236,7 +256,8 @@ class Memory:
             writing = self._writing(where.namespace, stamp.origin)
             for draft, passed in zip(asked, overrides, strict=True):
                 batch.add(rules.enter(draft, writing, batch.facts, passed))
-            answers = self._committed(block, batch, target, idempotency_key, "remember", wire)
+            made_under = receipts.cited(block.writer, block.identity, receipt)
+            answers = self._committed(block, batch, target, idempotency_key, "remember", wire, receipt=made_under)
         return _warned(block, answers, self._ledger.notices())
 
     def _writing(self, namespace: str, origin: Origin) -> Writing:
@@ -290,12 +311,20 @@ class Memory:
         return self._answers(block, where, records, leaf_hash(entries.encode_header(header)), repeated=True)
 
     def _committed(
-        self, block: Block, batch: Batch, target: Target, key: str | None, verb: str, wire: Any
+        self,
+        block: Block,
+        batch: Batch,
+        target: Target,
+        key: str | None,
+        verb: str,
+        wire: Any,
+        *,
+        receipt: bytes | None = None,
     ) -> tuple[Remembered, ...]:
         idempotency = None
         if key is not None and batch.where is not None:
             idempotency = self._named_write(batch.where.namespace, key, verb, wire)
-        where = batch.append(block.writer, block.reading.keyring, idempotency=idempotency)
+        where = batch.append(block.writer, block.reading.keyring, idempotency=idempotency, receipt=receipt)
         scope, reading = target.place.scope, block.reading
         records = [
             reading.record(where, scope, position)
@@ -503,6 +532,7 @@ class Memory:
         policy: Policy = POLICY,
         budget: Budget = DEFAULT,
         count: Callable[[str], int] | None = None,
+        receipt: bool = False,
     ) -> Recall:
         """A context for a query within a budget: every open task, then the lanes of the mode, taking turns.
 
@@ -512,10 +542,43 @@ class Memory:
         procedures and what is due, and for what is new; hybrid always looks for related words, semantic for nothing
         else. Lexical and recent are baselines without the tasks. ``count`` says what a text costs of
         ``budget.tokens``, which are estimated without it. Raises CapacityError when the open tasks alone do not fit.
+
+        With ``receipt`` signed evidence of what was chosen is kept in the store: see ``explain``.
         """
         asked = policy if mode is None else replace(policy, mode=mode)
         with self._ledger.reads(self.caller) as (reading, identity):
-            return recalling.assemble(reading, identity, query, asked, budget, count=count, said=self._ledger.notices())
+            context = recalling.assemble(
+                reading,
+                identity,
+                query,
+                asked,
+                budget,
+                semantic=self._lane,
+                count=count,
+                said=self._ledger.notices(),
+            )
+            at = reading.now
+        return receipts.keep(self._ledger, self.caller, context, asked, at) if receipt else context
+
+    def explain(self, receipt: str) -> Explained:
+        """What one recall was asked, chose, and left out, by its receipt, whose hash and signature hold.
+
+        The newest 10,000 receipts of a store are kept. Only their own principal may see them; NotFoundError else.
+        """
+        with self._ledger.reads(self.caller) as (reading, identity):
+            return receipts.explain(reading, identity, self._ledger.keyring, receipt)
+
+    def receipts(self, limit: int = 20) -> tuple[Explained, ...]:
+        """The caller's newest receipts, without their entries. At most 100."""
+        with self._ledger.reads(self.caller) as (reading, identity):
+            return receipts.listed(reading, identity, limit)
+
+    def drop_receipts(self, names: Sequence[str] = ()) -> int:
+        """Take these receipts of the caller's out of the store, or all without names; how many that were.
+
+        Their queries are gone with them. A write that cited one goes on naming its hash.
+        """
+        return receipts.drop(self._ledger, self.caller, names)
 
     def list_records(self, what: str = "recent", *, cursor: str | None = None, limit: int = 20) -> Page:
         """A page of what this caller may see, most specific namespace first, newest first within each.
@@ -621,6 +684,7 @@ class Memory:
             watch = Watch(progress or UNWATCHED.progress, found or UNWATCHED.found)
             report, gone = ledger.verified(reader, since, watch=watch, full=full)
             findings = report.findings + forgetting.returned(ledger, reader)
+            findings += tuple(receipts.findings(reader, _and_earlier(reader, ledger.keyring)))
             if expected is not None:
                 findings += proving.missing(reader, report.heads, expected, _and_earlier(reader, ledger.keyring))
             report = replace(report, findings=findings)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ledgerstone.core import canonical, chain, concepts, entries, ranking, recall
 from ledgerstone.core.authority import Place
 from ledgerstone.core.namespaces import unknown
 from ledgerstone.core.recall import Count
+from ledgerstone.core.receipts import SCORER
 from ledgerstone.core.values import (
     DEFAULT_FLOOR,
     MAX_QUERY_BYTES,
@@ -31,7 +32,9 @@ from ledgerstone.core.words import query_words, token
 from ledgerstone.errors import CorruptionError, NotFoundError, UsageError
 from ledgerstone.identity import Identity
 from ledgerstone.reading import Chain, Reading
-from ledgerstone.search import LAST, OWN, Sieve, search
+from ledgerstone.search import LAST, OWN, Meaning, Sieve, search
+from ledgerstone.semantic import Lane as Encoding
+from ledgerstone.semantic import raised
 from ledgerstone.store.protocol import View
 
 # A covered record is out of the recent lane only: precise words still find it.
@@ -42,6 +45,8 @@ RECENT_ROWS: Final = 128
 MOST_CUES: Final = 256
 # How many places what was found gets for one of each other lane.
 FOUND_TURN: Final = 3
+# What every word counts where words only stand in for their meaning.
+RELATED: Final = concepts.CONCEPT_WEIGHT
 OBLIGED: Final = frozenset({Mode.BALANCED, Mode.HYBRID, Mode.SEMANTIC})
 
 
@@ -73,6 +78,7 @@ def assemble(
     policy: Policy,
     budget: Budget,
     *,
+    semantic: Encoding | None = None,
     count: Count | None = None,
     said: tuple[str, ...] = (),
 ) -> Recall:
@@ -93,7 +99,9 @@ def assemble(
         tasks = _maintained(reading, sights, policy)
     else:
         tasks = _tasks(reading, sights, floor) if policy.mode in OBLIGED else []
-        rest, lanes, scores = _candidates(reading, sights, query, policy, budget, notices)
+        rest, lanes, scores = _candidates(
+            reading, sights, query, policy, budget, meaning=_meaning(reading, query, semantic), notices=notices
+        )
     notices += said
     origins = frozenset(policy.origins)
 
@@ -128,7 +136,19 @@ def assemble(
         tokens=tokens,
         omitted=omitted,
         notices=tuple(notices),
+        scorer=SCORER if semantic is None or policy.mode is Mode.LEXICAL else f"{SCORER} {semantic.model}",
     )
+
+
+def _meaning(reading: Reading, query: str, semantic: Encoding | None) -> Meaning | None:
+    """What an encoder makes of a query, if there is one."""
+    if semantic is None or not query:
+        return None
+
+    def meaning(number: int, scores: Mapping[int, int], sieve: Sieve) -> tuple[Mapping[int, int], tuple[str, ...]]:
+        return raised(reading.reader, number, query, scores, sieve, lane=semantic)
+
+    return meaning
 
 
 def _visible(identity: Identity, policy: Policy) -> tuple[Visible, dict[str, str]]:
@@ -237,60 +257,91 @@ def _maintained(reading: Reading, sights: Sequence[Sight], policy: Policy) -> li
     return shown
 
 
-Lanes = tuple[list[Spot], dict[Spot, Lane], dict[Spot, int]]
+class Candidates(NamedTuple):
+    """All candidates in the order in which they are tried, with the lane that gave each, and scores."""
+
+    spots: list[Spot]
+    lanes: dict[Spot, Lane]
+    scores: dict[Spot, int]
 
 
 def _candidates(
-    reading: Reading, sights: Sequence[Sight], query: str, policy: Policy, budget: Budget, notices: list[str]
-) -> Lanes:
-    """All candidates in the order in which they are tried, with the first lane that gave each, and their scores."""
-    lanes: dict[Lane, list[Spot]] = {}
-    scores: dict[Spot, int] = {}
+    reading: Reading,
+    sights: Sequence[Sight],
+    query: str,
+    policy: Policy,
+    budget: Budget,
+    *,
+    meaning: Meaning | None,
+    notices: list[str],
+) -> Candidates:
+    """The candidates of every lane of the mode."""
+    mode = policy.mode
+    found = Candidates([], {}, {})
+    if mode is not Mode.RECENT:
+        found, said = _found(reading, sights, query, policy, budget, meaning=meaning)
+        notices += said
+    cues = _cues(reading, sights, query) if mode in OBLIGED else []
+    recent = [] if mode is Mode.LEXICAL else _recent(reading, sights, budget)
+    lanes = dict.fromkeys(recent, Lane.RECENT) | dict.fromkeys(cues, Lane.PROCEDURAL) | found.lanes
+    return Candidates(ranking.interleave(found.spots, cues, recent, turns=(FOUND_TURN,)), lanes, found.scores)
+
+
+def _found(
+    reading: Reading,
+    sights: Sequence[Sight],
+    query: str,
+    policy: Policy,
+    budget: Budget,
+    *,
+    meaning: Meaning | None,
+) -> tuple[Candidates, list[str]]:
+    """What answers the query by its words, by words related to them, and by meaning, best first.
+
+    Balanced looks for related words only where the query's own find nothing, or fewer than half of them occur.
+    """
     mode, words = policy.mode, query_words(query, None)
-    occurring = 0
-    if mode not in {Mode.RECENT, Mode.SEMANTIC}:
-        found = _searched(reading, sights, dict.fromkeys(words, OWN), budget, notices)
-        lanes[Lane.LEXICAL], scores, occurring = found
-    if mode in {Mode.HYBRID, Mode.SEMANTIC} or (
-        mode is Mode.BALANCED and (not lanes[Lane.LEXICAL] or 2 * occurring < len(words) or policy.synonyms)
-    ):
-        related = concepts.related(words, policy.synonyms)
-        if related or mode is Mode.SEMANTIC:
-            spots, others, _ = _searched(reading, sights, dict.fromkeys(words, OWN) | related, budget, notices)
-            lanes[Lane.SEMANTIC] = spots
-            scores = others | scores
-    if mode in OBLIGED:
-        lanes[Lane.PROCEDURAL] = _cues(reading, sights, frozenset(map(token, words)))
-    if mode is not Mode.LEXICAL:
-        lanes[Lane.RECENT] = _recent(reading, sights, budget)
-    order = sorted(lanes, key=list(Lane).index)
-    turns = [FOUND_TURN if lane in {Lane.LEXICAL, Lane.SEMANTIC} else 1 for lane in order]
-    rest = ranking.interleave(*(lanes[lane] for lane in order), turns=turns)
-    named = {spot: lane for lane in reversed(order) for spot in lanes[lane]}
-    return rest, named, scores
+    related = {} if mode is Mode.LEXICAL else concepts.related(words, policy.synonyms)
+    own = dict.fromkeys(words, OWN)
+    if mode is Mode.LEXICAL:
+        return _searched(reading, sights, own, budget, None)[:2]
+    if mode is Mode.SEMANTIC:
+        # Meaning alone where an encoder knows it; else a word counts no more than what is related to it.
+        return _searched(reading, sights, {} if meaning else dict.fromkeys(words, RELATED) | related, budget, meaning)[
+            :2
+        ]
+    if mode is Mode.HYBRID or policy.synonyms:
+        return _searched(reading, sights, own | related, budget, meaning)[:2]
+    found, said, occurring = _searched(reading, sights, own, budget, meaning)
+    if related and (not found.spots or 2 * occurring < len(words)):
+        found, said, _ = _searched(reading, sights, own | related, budget, meaning)
+    return found, said
 
 
 def _searched(
-    reading: Reading, sights: Sequence[Sight], words: dict[str, int], budget: Budget, notices: list[str]
-) -> tuple[list[Spot], dict[Spot, int], int]:
-    """The best hits of all namespaces, their scores, and how many words occur; ties go to the more specific, newer."""
-    hits: list[tuple[int, int, int]] = []
+    reading: Reading, sights: Sequence[Sight], words: Mapping[str, int], budget: Budget, meaning: Meaning | None
+) -> tuple[Candidates, list[str], int]:
+    """The best hits of all namespaces, notices, and how many words occur; ties go to the more specific, the newer."""
+    hits: list[tuple[int, int, int, bool]] = []
+    notices: dict[str, None] = {}
     occurring = 0
     for order, sight in enumerate(sights):
-        found = search(reading.reader, sight.where.number, words, sight.sieve, limit=budget.candidates)
-        hits += [(-hit.score, order, -hit.position) for hit in found.hits]
-        notices += [notice for notice in found.notices if notice not in notices]
+        found = search(reading.reader, sight.where.number, words, sight.sieve, limit=budget.candidates, meaning=meaning)
+        hits += [(-hit.score, order, -hit.position, hit.worded) for hit in found.hits]
+        notices |= dict.fromkeys(found.notices)
         occurring = max(occurring, found.occurring)
     hits.sort()
-    scores = {Spot(order, -position): -score for score, order, position in hits[: budget.candidates]}
-    return list(scores), scores, occurring
+    best = hits[: budget.candidates]
+    scores = {Spot(order, -position): -score for score, order, position, _ in best}
+    lanes = {Spot(order, -place): Lane.LEXICAL if worded else Lane.SEMANTIC for _, order, place, worded in best}
+    return Candidates(list(scores), lanes, scores), list(notices), occurring
 
 
-def _cues(reading: Reading, sights: Sequence[Sight], words: frozenset[str]) -> list[Spot]:
+def _cues(reading: Reading, sights: Sequence[Sight], query: str) -> list[Spot]:
     """What speaks up by itself: prospective records that are due, then what holds words of the query, newest first."""
     due: list[tuple[int, Spot]] = []
     called: list[tuple[int, Spot]] = []
-    needles = [f" {word} " for word in words]
+    needles = [f" {token(word)} " for word in query_words(query, None)]
     for order, (where, _, sieve, now, _, _) in enumerate(sights):
         positions = reading.reader.cues(where.number, MOST_CUES, sieve.view)
         admitted = [row for row in reading.reader.candidates(where.number, positions, sieve.view) if sieve.passes(row)]

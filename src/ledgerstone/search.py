@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from itertools import starmap
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ledgerstone.core import ranking
@@ -25,14 +24,19 @@ OWN: Final = 1000
 
 
 class Hit(NamedTuple):
-    """A position and its score in millionths."""
+    """A position and its score in millionths; ``worded`` unless none of the query's own words led there."""
 
     score: int
     position: int
+    worded: bool = True
+
+
+# Scores of what words found, by position, and the sieve -> scores that meaning has raised or added, and notices.
+Meaning = Callable[[int, Mapping[int, int], "Sieve"], tuple[Mapping[int, int], tuple[str, ...]]]
 
 
 class Found(NamedTuple):
-    """The best hits, best first, what a reader should know, and how many of the words occur here at all."""
+    """The best hits, best first, what a reader should know, and how many of the query's own words occur here."""
 
     hits: list[Hit]
     notices: tuple[str, ...]
@@ -91,16 +95,24 @@ class Sieve:
         return None
 
 
-def search(reader: Reader, number: int, words: Mapping[str, int], sieve: Sieve, *, limit: int) -> Found:
+def search(
+    reader: Reader,
+    number: int,
+    words: Mapping[str, int],
+    sieve: Sieve,
+    *,
+    limit: int,
+    meaning: Meaning | None = None,
+) -> Found:
     """The records that the sieve lets through and that answer a query best, by BM25 in integers.
 
     ``words`` maps each word to what it counts, in thousandths of a query's own word. The rarest words are read first,
     within ``POSTING_BUDGET``; a word that no longer fits is left out of the candidates (never of the score) and a
-    notice says so. What stands beside a hit in its source gains from it, as far as standing side by side means
-    anything there. Ties go to the newer record.
+    notice says so. ``meaning`` then has its say. What stands beside a hit in its source gains from it, as far as
+    standing side by side means anything there. Ties go to the newer record.
     """
     tokens = {token(word): thousandths for word, thousandths in words.items()}
-    if not tokens:
+    if not tokens and meaning is None:
         return Found([], (), 0)
     corpus = reader.corpus(number)
     tail = list(reader.word_rows(number, corpus.through, LAST))
@@ -125,11 +137,18 @@ def search(reader: Reader, number: int, words: Mapping[str, int], sieve: Sieve, 
     scored = ranking.scorer(weights, ranking.Corpus(documents, length))
     rows = list(reader.words_of(number, _best(reader, number, gathered, sieve)))
     scores = {row.position: scored(row.words, row.length) for row in rows}
+    notices = (f"{skipped} of {len(kept)} query words are too common here to find candidates by",) if skipped else ()
+    if meaning is not None:
+        raised, said = meaning(number, scores, sieve)
+        rows += reader.words_of(number, [position for position in raised if position not in scores])
+        scores, notices = dict(raised), (*notices, *said)
+    own_needles = [f" {word} " for word in own]
+    meant = {row.position for row in rows if not any(needle in row.words for needle in own_needles)}
     if any(row.source is not None for row in rows):
         scores = _placed(rows, scores, _around(reader, number, rows, scores, sieve), gathered, weights)
-    hits = sorted(((score, position) for position, score in scores.items()), reverse=True)
-    notices = (f"{skipped} of {len(kept)} query words are too common here to find candidates by",) if skipped else ()
-    return Found(list(starmap(Hit, hits[:limit])), notices, sum(1 for word in tokens if holding[word]))
+    hits = heapq.nlargest(limit, ((score, position) for position, score in scores.items()))
+    found = [Hit(score, position, position not in meant) for score, position in hits]
+    return Found(found, notices, sum(1 for word in own if holding[word]))
 
 
 def _around(

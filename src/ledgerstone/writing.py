@@ -99,8 +99,12 @@ class Batch:
         keyring: signing.Keyring,
         *,
         idempotency: Idempotency | None = None,
+        receipt: bytes | None = None,
     ) -> Chain:
-        """Seal the commit over the new state and append it; the chain with its new head."""
+        """Seal the commit over the new state and append it; the chain with its new head.
+
+        ``receipt`` is the hash of the receipt of the context that it was made under.
+        """
         rules.check_commit([(one.entry, one.content) for one in self._admitted], self._limits)
         stamp_digest = entries.stamp_digest(self._stamp)
         leaves = {position: self._old_leaf(position) for position in self._ended if position < self.first}
@@ -134,6 +138,7 @@ class Batch:
             digests=tuple(admitted.digest for admitted in self._admitted),
             store=self._store,
             idempotency=idempotency,
+            receipt=receipt,
         )
         number = writer.append(
             Step(

@@ -365,7 +365,8 @@ class Recall:
 
     ``heads`` maps a namespace id to (sequence, commit id). ``omitted`` counts by reason. ``bytes`` is the size of
     the compact JSON of the chosen entries, ``tokens`` what they cost where tokens are limited. ``notices`` says in
-    plain words whatever was degraded.
+    plain words whatever was degraded. ``scorer`` names what ranked it, ``receipt`` is the id of the receipt, if one was
+    asked for.
     """
 
     mode: Mode
@@ -377,6 +378,8 @@ class Recall:
     tokens: int | None = None
     omitted: dict[str, int] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
+    scorer: str = ""
+    receipt: str | None = None
     below_floor: tuple[Recalled, ...] = ()
 
 

@@ -16,6 +16,7 @@ import orjson
 from ledgerstone.core.chain import SIGNATURE_EVERY
 from ledgerstone.core.facts import Change, Known
 from ledgerstone.core.merkle import HASH_BYTES
+from ledgerstone.core.receipts import Drawn
 from ledgerstone.core.values import DEFAULT_FLOOR, Ending, Kind, Status, Trust
 from ledgerstone.errors import CorruptionError, FormatError, UnavailableError, UsageError
 from ledgerstone.store import schema
@@ -519,6 +520,17 @@ class SqliteReader:
         row = self._one("SELECT length, words, source, due FROM words WHERE row = ?", number << _BITS | position)
         return None if row is None else WordRow(position, *row)
 
+    def receipt(self, name: str) -> Drawn | None:
+        """A receipt by its id."""
+        row = self._one("SELECT id, body, signature, salt, query FROM receipt WHERE id = ?", name)
+        return None if row is None else Drawn(*row)
+
+    def receipts(self, *, newest: bool) -> Iterator[Drawn]:
+        """All receipts, newest or oldest first."""
+        order = "DESC" if newest else "ASC"
+        sql = f"SELECT id, body, signature, salt, query FROM receipt ORDER BY row {order}"
+        yield from map(Drawn._make, self._connection.execute(sql))
+
     def analyzer(self) -> str | None:
         """What cut the words of the index; None for one from before that was noted."""
         analyzer: str | None = self._one("SELECT value FROM setting WHERE name = 'analyzer'")
@@ -833,6 +845,17 @@ class SqliteWriter(SqliteReader):
         )
         number = self._one("SELECT number FROM chain WHERE namespace = ?", head.namespace)
         self.appended.append((number << _BITS | head.sequence, head.commit))
+
+    def keep_receipt(self, drawn: Drawn, most: int) -> None:
+        """Keep a receipt, and no more than so many: the oldest go."""
+        execute = self._connection.execute
+        execute("INSERT INTO receipt(id, body, signature, salt, query) VALUES(?, ?, ?, ?, ?)", drawn)
+        newest = self._connection.last_insert_rowid()
+        execute("DELETE FROM receipt WHERE row <= ?", (newest - most,))
+
+    def drop_receipts(self, names: Iterable[str]) -> None:
+        """Take receipts out."""
+        self._connection.executemany("DELETE FROM receipt WHERE id = ?", ((name,) for name in names))
 
     def analyzed(self, analyzer: str) -> None:
         """Note what cut the words of the index, all of which were just written anew."""

@@ -68,8 +68,13 @@ CREATE TABLE vectored(number INTEGER PRIMARY KEY, model TEXT NOT NULL, dimension
 CREATE TABLE vector(row INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
 """
 
+_RECEIPTS: Final = """
+CREATE TABLE receipt(row INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, body BLOB NOT NULL, signature BLOB NOT NULL,
+  salt BLOB NOT NULL, query BLOB NOT NULL) STRICT;
+"""
+
 # Each migration leads from the schema before it to its number. Canonical bytes are never touched by one.
-MIGRATIONS: Final[dict[int, str]] = {1: _CANONICAL + _DERIVED, 2: _PLACES, 3: _VECTORS}
+MIGRATIONS: Final[dict[int, str]] = {1: _CANONICAL + _DERIVED, 2: _PLACES, 3: _VECTORS, 4: _RECEIPTS}
 
 _expected: dict[int, frozenset[tuple[str, str, str | None]]] = {}
 

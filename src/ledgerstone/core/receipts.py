@@ -1,0 +1,192 @@
+"""Receipts: signed evidence of what one recall chose, under which policy, at which heads, and what it left out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from ledgerstone.core import canonical, fields, signing
+from ledgerstone.core.concepts import CLUSTERS
+from ledgerstone.core.entries import HASH, KEY, NAMESPACE, PRINCIPAL, TIME, TRUST
+from ledgerstone.core.fields import FORMAT, array, field, integer, nested, slug, string, word
+from ledgerstone.core.ranking import RANKING
+from ledgerstone.core.recall import MOST_BUDGET
+from ledgerstone.core.values import Kind, Lane, Mode, Origin, Policy, Recall, Scope, Trust
+from ledgerstone.core.words import ANALYZER
+from ledgerstone.errors import CorruptionError
+
+# A store keeps so many receipts; for each one more the oldest goes.
+MAX_RECEIPTS: Final = 10_000
+MAX_HEADS: Final = 512
+COUNT: Final = integer()
+SCORER: Final = f"{RANKING} {ANALYZER} concepts/{canonical.digest(b'concepts', CLUSTERS.encode()).hex()[:16]}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """A chain as a recall saw it: up to this commit."""
+
+    namespace: str = field(NAMESPACE)
+    sequence: int = field(COUNT)
+    id: bytes = field(HASH)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """A record that was chosen, by its digest: which lane found it, its place in the context, its score."""
+
+    record: bytes = field(HASH)
+    lane: Lane = field(word(Lane))
+    rank: int = field(COUNT)
+    score: int | None = field(COUNT, absent=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """How many candidates were left out for one reason."""
+
+    reason: str = field(slug())
+    count: int = field(COUNT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """What is hashed and signed. The query, and what else a caller worded, is content: only committed to.
+
+    ``flags``: history, when it was asked for. ``as_of`` or ``at_sequence``: which past state. ``bytes`` and ``tokens``:
+    what the context took. ``scorer`` names the ranking, so that a selection can be made again by the same.
+    """
+
+    at: int = field(TIME)
+    signer: str = field(KEY)
+    principal: str | None = field(PRINCIPAL, absent=None)
+    query: bytes = field(HASH)
+    mode: Mode = field(word(Mode))
+    flags: tuple[str, ...] = field(array(slug(), 4), absent=())
+    scopes: tuple[Scope, ...] = field(array(word(Scope), 8), absent=())
+    kinds: tuple[Kind, ...] = field(array(word(Kind), 8), absent=())
+    origins: tuple[Origin, ...] = field(array(word(Origin), 8), absent=())
+    floor: Trust = field(TRUST)
+    as_of: int | None = field(TIME, absent=None)
+    at_sequence: int | None = field(COUNT, absent=None)
+    since: int | None = field(TIME, absent=None)
+    until: int | None = field(TIME, absent=None)
+    most_bytes: int = field(integer(1, MOST_BUDGET.bytes))
+    most_items: int = field(integer(1, MOST_BUDGET.items))
+    candidates: int = field(integer(1, MOST_BUDGET.candidates))
+    most_tokens: int | None = field(COUNT, absent=None)
+    bytes: int = field(COUNT)
+    tokens: int | None = field(COUNT, absent=None)
+    scorer: str = field(string(400))
+    heads: tuple[Seen, ...] = field(array(nested(Seen), MAX_HEADS), absent=())
+    chosen: tuple[Chosen, ...] = field(array(nested(Chosen), MOST_BUDGET.items), absent=())
+    left_out: tuple[LeftOut, ...] = field(array(nested(LeftOut), 64), absent=())
+
+
+class Drawn(NamedTuple):
+    """A receipt as it is kept: its id, bytes and signature, and the salt and bytes of what was worded."""
+
+    id: str
+    data: bytes
+    signature: bytes
+    salt: bytes
+    query: bytes
+
+
+def draw(
+    context: Recall,
+    policy: Policy,
+    *,
+    at: int,
+    principal: str | None,
+    floor: Trust,
+    salt: bytes,
+    keyring: signing.Keyring,
+) -> Drawn:
+    """The receipt of a context, signed."""
+    query = worded(context.query, policy)
+    budget = context.budget
+    receipt = Receipt(
+        at=at,
+        signer=keyring.signer or "",
+        principal=principal,
+        query=canonical.commitment(salt, query),
+        mode=policy.mode,
+        flags=("history",) if policy.history else (),
+        scopes=policy.scopes,
+        kinds=policy.kinds,
+        origins=policy.origins,
+        floor=floor,
+        as_of=policy.as_of,
+        at_sequence=policy.at,
+        since=policy.since,
+        until=policy.until,
+        most_bytes=budget.bytes,
+        most_items=budget.items,
+        candidates=budget.candidates,
+        most_tokens=budget.tokens,
+        bytes=context.bytes,
+        tokens=context.tokens,
+        scorer=context.scorer,
+        heads=tuple(Seen(namespace=name, sequence=one, id=head) for name, (one, head) in context.heads.items()),
+        chosen=tuple(
+            Chosen(record=item.record.digest, lane=item.lane, rank=item.rank, score=item.score)
+            for item in context.items
+        ),
+        left_out=tuple(LeftOut(reason=reason, count=count) for reason, count in sorted(context.omitted.items())),
+    )
+    data = canonical.encode({"format": FORMAT, **fields.write_object(receipt)})
+    digest = digest_of(data)
+    return Drawn(identity(digest), data, keyring.sign(signing.RECEIPT, digest), salt, query)
+
+
+def worded(query: str, policy: Policy) -> bytes:
+    """The canonical bytes of all that a caller put in words: the query, a key to filter by, synonyms."""
+    said: dict[str, canonical.Json] = {"format": FORMAT, "query": query}
+    if policy.key is not None:
+        said["key"] = policy.key
+    if policy.synonyms:
+        said["synonyms"] = [[name, list(others)] for name, others in sorted(policy.synonyms.items())]
+    return canonical.encode(said)
+
+
+def digest_of(data: bytes) -> bytes:
+    """The hash of a receipt's bytes, which is signed and cited."""
+    return canonical.digest(b"receipt", data)
+
+
+def identity(digest: bytes) -> str:
+    """The id of a receipt: a function of its hash."""
+    return canonical.identifier("rcp", digest[:10])
+
+
+def read(data: bytes) -> Receipt:
+    """A receipt from its bytes; CorruptionError unless it is one, in the one form it can have."""
+    value = canonical.decode(data)
+    if type(value) is not dict or not fields.is_format(value.get("format")):
+        raise CorruptionError("receipt: not a format 1 object")
+    try:
+        return fields.read_object(Receipt, value, beside=1)
+    except ValueError as error:
+        raise fields.corrupt("receipt", error) from None
+
+
+def check(drawn: Drawn, keyring: signing.Keyring) -> tuple[Receipt | None, str | None]:
+    """A receipt whose bytes, id and signature hold, and that kept its own limits; or what is wrong with it."""
+    digest = digest_of(drawn.data)
+    try:
+        receipt = read(drawn.data)
+    except CorruptionError as error:
+        return None, error.message
+    wrong = None
+    if drawn.id != identity(digest):
+        wrong = "its id is not that of its bytes"
+    elif not keyring.verifies(receipt.signer, signing.RECEIPT, digest, drawn.signature):
+        wrong = f"no trusted key signed it (signer {receipt.signer})"
+    elif drawn.query and canonical.commitment(drawn.salt, drawn.query) != receipt.query:
+        wrong = "its query was altered"
+    elif receipt.bytes > receipt.most_bytes or len(receipt.chosen) > receipt.most_items:
+        wrong = "it took more than its budget"
+    elif [one.rank for one in receipt.chosen] != list(range(len(receipt.chosen))):
+        wrong = "its ranks are not places in a context"
+    return (receipt, None) if wrong is None else (None, wrong)

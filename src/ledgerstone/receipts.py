@@ -1,0 +1,199 @@
+"""Receipts in a store: kept, shown, taken out, and held to the history that they speak of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import orjson
+
+from ledgerstone.core import receipts
+from ledgerstone.core.authority import Caller
+from ledgerstone.core.merkle import leaf_hash
+from ledgerstone.core.receipts import MAX_RECEIPTS, Drawn, Receipt
+from ledgerstone.core.signing import Keyring
+from ledgerstone.core.values import Finding, Policy, Recall
+from ledgerstone.errors import CorruptionError, NotFoundError, UsageError
+from ledgerstone.identity import Identity
+from ledgerstone.ledger import Ledger
+from ledgerstone.reading import Reading
+from ledgerstone.store.protocol import Reader
+
+MAX_SHOWN: Final = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explained:
+    """A receipt as it is shown: what was asked, what was chosen and why, what was left out.
+
+    ``query`` is None once it was erased. ``items`` are (address, lane, rank, score, standing now); the address is None
+    for a record that this caller may not see. ``signed`` is what a stranger checks: bytes, signature, public key.
+    """
+
+    id: str
+    receipt: Receipt
+    query: str | None
+    items: tuple[tuple[str | None, str, int, int | None, str | None], ...]
+    data: bytes
+    signature: bytes
+    public: bytes | None
+
+
+def keep(ledger: Ledger, caller: Caller, context: Recall, policy: Policy, at: int) -> Recall:
+    """The context with the id of its receipt, which is signed and durably in the store by then."""
+    keyring = ledger.keyring
+    if keyring.signer is None:
+        raise ledger.read_only()
+    floor = caller.floor if policy.floor is None else max(caller.floor, policy.floor)
+    with ledger.writes(caller) as block:
+        principal = block.identity.principal
+        drawn = receipts.draw(
+            context, policy, at=at, principal=principal, floor=floor, salt=ledger.entropy(32), keyring=keyring
+        )
+        block.writer.keep_receipt(drawn, MAX_RECEIPTS)
+    return replace(context, receipt=drawn.id)
+
+
+def cited(reader: Reader, identity: Identity, receipt: str | None) -> bytes | None:
+    """The hash of a receipt that a write cites; NotFoundError for one that is not there, or another principal's."""
+    if receipt is None:
+        return None
+    return receipts.digest_of(_own(reader, identity, receipt).data)
+
+
+def _own(reader: Reader, identity: Identity, name: str) -> Drawn:
+    drawn = reader.receipt(name)
+    found = None if drawn is None else receipts.read(drawn.data)
+    if drawn is None or found is None or not _theirs(found, identity):
+        raise NotFoundError(f"no receipt {name} here", hint="see those that are kept: ledgerstone receipts")
+    return drawn
+
+
+def _theirs(receipt: Receipt, identity: Identity) -> bool:
+    """A receipt belongs to its principal; one of somebody the store did not know belongs to nobody."""
+    return receipt.principal is not None and receipt.principal == identity.principal
+
+
+def explain(reading: Reading, identity: Identity, keyring: Keyring, name: str) -> Explained:
+    """See ``Memory.explain``."""
+    drawn = _own(reading.reader, identity, name)
+    receipt, wrong = receipts.check(drawn, keyring)
+    if receipt is None:
+        raise CorruptionError(f"receipt {name}: {wrong}", hint="run: ledgerstone verify")
+    chains = {where.namespace: (where, place.scope) for where, place in identity.visible()[0]}
+    numbers = {where.number: (where, scope) for where, scope in chains.values()}
+    items = []
+    for one in receipt.chosen:
+        address = standing = None
+        for number, position in reading.reader.digests(one.record):
+            if number in numbers:
+                record = reading.record(*numbers[number], position)
+                address, standing = record.address, record.standing.value
+        items.append((address, one.lane.value, one.rank, one.score, standing))
+    return Explained(
+        id=name,
+        receipt=receipt,
+        query=orjson.loads(drawn.query)["query"] if drawn.query else None,
+        items=tuple(items),
+        data=drawn.data,
+        signature=drawn.signature,
+        public=keyring.public.get(receipt.signer),
+    )
+
+
+def listed(reading: Reading, identity: Identity, limit: int) -> tuple[Explained, ...]:
+    """See ``Memory.receipts``."""
+    if not 1 <= limit <= MAX_SHOWN:
+        raise UsageError(f"limit: 1 to {MAX_SHOWN}, not {limit}")
+    found = []
+    for drawn in reading.reader.receipts(newest=True):
+        receipt = receipts.read(drawn.data)
+        if _theirs(receipt, identity):
+            said = orjson.loads(drawn.query)["query"] if drawn.query else None
+            found.append(
+                Explained(
+                    id=drawn.id,
+                    receipt=receipt,
+                    query=said,
+                    items=(),
+                    data=drawn.data,
+                    signature=drawn.signature,
+                    public=None,
+                )
+            )
+            if len(found) == limit:
+                break
+    return tuple(found)
+
+
+def drop(ledger: Ledger, caller: Caller, names: Sequence[str]) -> int:
+    """Take a caller's receipts out, or all of them without names; how many there were. What cited them still does."""
+    with ledger.writes(caller) as block:
+        own = [
+            drawn.id
+            for drawn in block.writer.receipts(newest=True)
+            if _theirs(receipts.read(drawn.data), block.identity)
+        ]
+        absent = sorted(set(names) - set(own))
+        if absent:
+            raise NotFoundError(f"no receipt {absent[0]} here", hint="see those that are kept: ledgerstone receipts")
+        gone = list(names) or own
+        block.writer.drop_receipts(gone)
+    return len(gone)
+
+
+def findings(reader: Reader, keyring: Keyring) -> Iterator[Finding]:
+    """What is wrong with the receipts that are kept: of themselves, or beside the history they speak of."""
+    for drawn in reader.receipts(newest=False):
+        receipt, wrong = receipts.check(drawn, keyring)
+        if receipt is not None:
+            wrong = _beside(reader, receipt)
+        if wrong is not None:
+            yield Finding("receipt", "", None, f"receipt {drawn.id}: {wrong}")
+
+
+def _beside(reader: Reader, receipt: Receipt) -> str | None:
+    """What of a receipt is not so in history, or None: its heads were heads, and what it chose stood there."""
+    heads: dict[int, int] = {}
+    for seen in receipt.heads:
+        row = reader.chain(seen.namespace)
+        header = None if row is None else reader.header(row.number, seen.sequence)
+        if row is None or header is None or leaf_hash(header) != seen.id:
+            return f"commit {seen.sequence} of {seen.namespace} is not the head that it names"
+        heads[row.number] = seen.sequence
+    for one in receipt.chosen:
+        places = [(number, position) for number, position in reader.digests(one.record) if number in heads]
+        if not places:
+            return f"no chain that it saw holds the record {one.record.hex()[:16]}"
+        number, position = places[0]
+        standing = reader.standing(number, position)
+        if standing is None or standing.sequence > heads[number]:
+            return f"the record {one.record.hex()[:16]} is newer than the head that it names"
+        if "history" not in receipt.flags and standing.ending and standing.ended_by <= heads[number]:
+            return f"the record {one.record.hex()[:16]} no longer stood at the head that it names"
+    return None
+
+
+def shown(explained: Explained) -> dict[str, Any]:
+    """A receipt in plain values, as every door gives it."""
+    receipt = explained.receipt
+    return {
+        "receipt": explained.id,
+        "query": explained.query,
+        "mode": receipt.mode.value,
+        "at": receipt.at,
+        "bytes": [receipt.bytes, receipt.most_bytes],
+        "scorer": receipt.scorer,
+        "heads": [{"namespace": one.namespace, "sequence": one.sequence, "id": one.id.hex()} for one in receipt.heads],
+        "chosen": [
+            {"address": address, "lane": lane, "rank": rank, "score": score, "standing": standing}
+            for address, lane, rank, score, standing in explained.items
+        ],
+        "left_out": {one.reason: one.count for one in receipt.left_out},
+        "signed": {
+            "data": explained.data.decode(),
+            "signature": explained.signature.hex(),
+            "public": None if explained.public is None else explained.public.hex(),
+        },
+    }

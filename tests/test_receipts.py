@@ -1,0 +1,171 @@
+"""Receipts: what one recall chose, signed, kept, shown, cited, and held to history."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ledgerstone import Draft, Keyring, Kind, Memory, Mode, NotFoundError, Policy, StoreError
+from ledgerstone.core import receipts
+from ledgerstone.core.entries import decode_header
+from tests.memories import ADA, EVENING, Scratch
+from tests.stores import plain_client
+
+
+def furnished(ada: Memory) -> None:
+    """Some memories, and one of them stands no longer."""
+    ada.remember_many(
+        [Draft(text="The cedar is wet.", key="cedar"), "An oak.", Draft(text="Water it.", kind=Kind.TASK)]
+    )
+    ada.remember(Draft(text="The cedar is dry.", key="cedar"))
+
+
+def _opened(scratch: Scratch, *, check: bool = True, read_only: bool = False) -> Memory:
+    """The store once more, otherwise than usual."""
+    return Memory.open(scratch.path, keys=scratch.keys, caller=ADA, state=None, check=check, read_only=read_only)
+
+
+def test_a_receipt_says_what_was_chosen_and_why(ada: Memory) -> None:
+    """The query, each record with lane, rank, score and standing, the heads, and how many were left out."""
+    furnished(ada)
+
+    context = ada.recall("wet cedar", receipt=True)
+    explained = ada.explain(context.receipt or "")
+
+    assert explained.query == "wet cedar"
+    assert [(address, lane, rank, score) for address, lane, rank, score, _ in explained.items] == [
+        (item.record.address, item.lane.value, item.rank, item.score) for item in context.items
+    ]
+    assert {standing for *_, standing in explained.items} == {"current"}
+    assert {one.namespace: (one.sequence, one.id) for one in explained.receipt.heads} == context.heads
+    assert {one.reason: one.count for one in explained.receipt.left_out} == context.omitted
+    assert explained.receipt.bytes == context.bytes
+    assert [one.id for one in ada.receipts()] == [context.receipt]
+
+
+def test_no_receipt_is_kept_unless_it_is_asked_for(ada: Memory) -> None:
+    """A recall alone writes nothing."""
+    furnished(ada)
+
+    context = ada.recall("cedar")
+
+    assert context.receipt is None
+    assert ada.receipts() == ()
+
+
+def test_a_stranger_checks_a_receipt_by_the_public_key(scratch: Scratch) -> None:
+    """Its bytes, id and signature; with one of them altered it says which."""
+    furnished(scratch.memory)
+    explained = scratch.memory.explain(scratch.memory.recall("cedar", receipt=True).receipt or "")
+    keys = Keyring(pins=(explained.public or b"",))
+    drawn = receipts.Drawn(explained.id, explained.data, explained.signature, b"", b"")
+    forged = explained.data.replace(b'"mode":"balanced"', b'"mode":"lexical"')
+
+    assert receipts.check(drawn, keys) == (explained.receipt, None)
+    assert receipts.check(drawn._replace(data=forged), keys)[1] == "its id is not that of its bytes"
+    assert "no trusted key signed it" in str(receipts.check(drawn._replace(signature=bytes(64)), keys)[1])
+    assert receipts.check(drawn._replace(data=b"{}"), keys)[1] == "receipt: not a format 1 object"
+
+
+def test_another_principal_sees_no_receipt(scratch: Scratch) -> None:
+    """Absent and not theirs are one refusal, for explaining, citing and taking out."""
+    furnished(scratch.memory)
+    name = scratch.memory.recall("cedar", receipt=True).receipt or ""
+    stranger = scratch.memory.bind(replace(ADA, principal="eve"))
+
+    for act in (stranger.explain, lambda one: stranger.drop_receipts([one])):
+        with pytest.raises(NotFoundError) as theirs:
+            act(name)
+        with pytest.raises(NotFoundError) as absent:
+            act("rcp_0000000000000000")
+        assert theirs.value.message.replace(name, "") == absent.value.message.replace("rcp_0000000000000000", "")
+    assert stranger.receipts() == ()
+    assert scratch.memory.explain(name).id == name
+
+
+def test_a_write_may_cite_the_receipt_it_was_made_under(ada: Memory) -> None:
+    """Its commit carries the receipt's hash; one that is not there is refused, and nothing is written."""
+    furnished(ada)
+    explained = ada.explain(ada.recall("cedar", receipt=True).receipt or "")
+
+    answer = ada.remember("So the cedar needs no water.", receipt=explained.id)
+    with pytest.raises(NotFoundError, match="no receipt"):
+        ada.remember("Nothing of this.", receipt="rcp_0000000000000000")
+
+    with ada._ledger.store.read() as reader:
+        row = reader.chain(answer.record.namespace)
+        assert row is not None
+        header = decode_header(reader.header(row.number, answer.sequence) or b"")
+    assert header.receipt == receipts.digest_of(explained.data)
+    assert not ada.recall("Nothing of this.", mode=Mode.LEXICAL).items
+
+
+def test_verify_holds_receipts_to_history(scratch: Scratch) -> None:
+    """Sound ones are passed over; each edit of one is a finding of its own."""
+    furnished(scratch.memory)
+    scratch.memory.recall("cedar", receipt=True)
+    sound = scratch.memory.verify(full=True)
+    scratch.memory.close()
+    connection = plain_client(scratch.path)
+    connection.execute("UPDATE receipt SET query = CAST(replace(query, 'cedar', 'maple') AS BLOB)")
+    connection.close()
+
+    with _opened(scratch, check=False) as memory:
+        found = memory.verify(full=True).findings
+
+    assert sound.ok
+    assert [(one.code, one.message.partition(": ")[2]) for one in found] == [("receipt", "its query was altered")]
+
+
+def test_receipts_are_taken_out_with_their_queries(scratch: Scratch) -> None:
+    """By name or all of them; nothing of a query stays in the file."""
+    memory = scratch.memory
+    furnished(memory)
+    names = [memory.recall(f"quetzal {n} cedar", receipt=True).receipt or "" for n in range(3)]
+
+    assert memory.drop_receipts(names[:1]) == 1
+    left = [one.id for one in memory.receipts()]
+    assert memory.drop_receipts() == 2
+
+    assert left == names[:0:-1]
+    assert memory.receipts() == ()
+    assert memory.verify(full=True).ok
+
+
+def test_a_receipt_of_history_may_name_what_no_longer_stands(ada: Memory) -> None:
+    """Where a receipt of the present would be a finding."""
+    furnished(ada)
+
+    ada.recall("cedar", policy=Policy(mode=Mode.LEXICAL, history=True), receipt=True)
+
+    assert ada.verify(full=True).ok
+
+
+def test_a_store_without_a_key_gives_no_receipt(scratch: Scratch) -> None:
+    """It cannot be signed, and the recall says so rather than leave it out."""
+    furnished(scratch.memory)
+    scratch.memory.close()
+
+    with _opened(scratch, read_only=True) as memory:
+        assert memory.recall("cedar").items
+        with pytest.raises(StoreError, match="read-only"):
+            memory.recall("cedar", receipt=True)
+
+
+def test_the_oldest_receipts_go(ada: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No more than the stated number are kept."""
+    furnished(ada)
+    monkeypatch.setattr("ledgerstone.receipts.MAX_RECEIPTS", 2)
+
+    names = [ada.recall("cedar", receipt=True).receipt for _ in range(3)]
+
+    assert [one.id for one in ada.receipts()] == names[:0:-1]
+
+
+def test_the_evening_session_sees_its_own_principals_receipts(scratch: Scratch) -> None:
+    """A receipt belongs to a principal, not to a session."""
+    furnished(scratch.memory)
+    name = scratch.memory.recall("cedar", receipt=True).receipt
+
+    assert [one.id for one in scratch.memory.bind(replace(EVENING, principal=ADA.principal)).receipts()] == [name]
