@@ -482,8 +482,7 @@ class Replay:
         while self._key < len(keys) and keys[self._key].since <= sequence:
             if self.head is not None:
                 self.authorities.heads[self._key][self.namespace] = self.head.id
-                if keys[self._key].entry.retires is not None:
-                    self.lasts.add(self.head.sequence)
+                self.lasts.add(self.head.sequence)
             self._key += 1
 
     def finish(self) -> None:
