@@ -160,6 +160,61 @@ def test_text_that_was_erased_while_it_was_encoded_gets_no_vector(tmp_path: Path
     corner.memory.close()
 
 
+class Weighing:
+    """An encoder that matches nothing, and keeps what the words of a query weigh."""
+
+    name, version, dimension = "weighing", "1", 2
+
+    def __init__(self, matched: Callable[[int], list[int]] = lambda count: [0] * count) -> None:
+        self.weights: dict[str, int] = {}
+        self._matched = matched
+
+    def encode(self, texts: Sequence[str]) -> list[list[float]]:
+        """The same for every text."""
+        return [[1.0, 0.0] for _ in texts]
+
+    def match(self, query: str, texts: Sequence[str], weigh: Callable[[Sequence[str]], Sequence[int]]) -> list[int]:
+        """Nothing, or whatever was asked for."""
+        self.weights = dict(zip(query.split(), weigh(query.split()), strict=True))
+        return self._matched(len(texts))
+
+
+def test_word_weighs_by_how_rare_it_is_in_the_store(tmp_path: Path) -> None:
+    """The rarer the heavier, folded into the index or not; stop words and signs weigh nothing beside others."""
+    encoder = Weighing()
+    corner = Corner(tmp_path / "store.db", Lane(lambda: encoder))
+    corner.remember(*(f"bread number {number}" for number in range(250)))
+    corner.remember(*(f"bread number {number}" for number in range(30)), "bread and rain")
+
+    corner.found("what ' s the bread rain ?")
+
+    assert encoder.weights["rain"] > encoder.weights["bread"] > 0
+    assert {word for word, weight in encoder.weights.items() if not weight} == {"what", "'", "s", "the", "?"}
+    corner.memory.close()
+
+
+def test_stop_words_weigh_where_nothing_else_remains(tmp_path: Path) -> None:
+    """As with words: a query of nothing but stop words is asked with them."""
+    encoder = Weighing()
+    corner = Corner(tmp_path / "store.db", Lane(lambda: encoder))
+    corner.remember(*NOTES)
+
+    corner.found("who is it")
+
+    assert all(encoder.weights.values())
+    corner.memory.close()
+
+
+def test_matches_that_are_none_are_not_taken(tmp_path: Path) -> None:
+    """Too few, or not whole numbers: what was found before stands, and a notice says so."""
+    corner = Corner(tmp_path / "store.db", Lane(lambda: Weighing(lambda _: [])))
+    corner.remember(*NOTES)
+
+    assert corner.texts("bridge")[0] == NOTES[1]
+    assert "0 matches for 1 texts" in corner.found("bridge").notices[0]
+    corner.memory.close()
+
+
 @pytest.mark.parametrize(
     ("encode", "said"),
     [

@@ -15,7 +15,7 @@ from ledgerstone.core import fusion, ranking
 from ledgerstone.core.authority import Caller
 from ledgerstone.core.entries import decode_content
 from ledgerstone.core.projection import searchable
-from ledgerstone.core.words import index_words, token
+from ledgerstone.core.words import STOP_WORDS, index_words, token
 from ledgerstone.errors import UnavailableError
 from ledgerstone.identity import Identity
 from ledgerstone.ledger import Ledger
@@ -40,6 +40,9 @@ INDEX_BATCH: Final = 256
 MAX_PROBLEM_CHARACTERS: Final = 120
 LAST: Final = (1 << 40) - 1
 DAMAGED: Final = "the vectors of this namespace are damaged; run: ledgerstone rebuild"
+# What stands after an apostrophe and says nothing: Ann's, don't.
+APOSTROPHES: Final = frozenset("'\u2019")
+CLITICS: Final = frozenset({"d", "ll", "m", "re", "s", "t", "ve"})
 _ROWS: Final = 4096
 
 
@@ -205,8 +208,15 @@ class _Tail:
         self.documents = corpus.documents + len(self.rows)
 
     def weigh(self, words: Sequence[str]) -> list[int]:
-        """What each word of a query weighs here, as in BM25; nothing for a sign."""
-        stems = [index_words(word)[:1] for word in words]
+        """What each word of a query weighs here, as in BM25; nothing for a sign, or a stop word beside others."""
+        after = ["", *words]
+        telling = [
+            word not in STOP_WORDS and not (before in APOSTROPHES and word in CLITICS)
+            for before, word in zip(after, words, strict=False)
+        ]
+        stems = [
+            index_words(word)[:1] if told or not any(telling) else [] for word, told in zip(words, telling, strict=True)
+        ]
         asked = {token(stem) for each in stems for stem in each}
         holding = self._reader.holding(self._number, sorted(asked))
         for row in self.rows:

@@ -66,6 +66,7 @@ class StaticTable:
             (piece, weight)
             for word, weight in zip(words, weigh(words), strict=True)
             for piece in self.cutter.word(word)
+            if weight
         ][:MATCHED_PIECES]
         total = sum(weight for _, weight in heavy) * self.unit
         if not total:
