@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import pytest
 
 from ledgerstone import Act, AuthorityError, Draft, Kind, Scope, SigningKey, resuming
+from ledgerstone.core import state
 from ledgerstone.resuming import SAMPLE, UnsettledError
 from ledgerstone.store import open_store
 from ledgerstone.store.schema import ROW_BITS
@@ -370,3 +371,44 @@ def test_a_new_key_is_taken_over_by_a_whole_verification(tmp_path: Path) -> None
 
     assert (turned.ok, turned.since, turned.reason) == (True, None, "a new key took over")
     assert (after.ok, after.commits - after.older) == (True, 1)
+
+
+def test_an_edit_of_a_node_that_only_new_entries_have_is_found(tmp_path: Path) -> None:
+    """No proof of what is old goes through it; what the replay leads to is held against it all the same."""
+    path = tmp_path / "nodes.db"
+    with open_memory(path, seed=3) as memory:
+        memory.remember("the old walrus", scope=Scope.USER)
+        milestones = memory.verify().heads
+        for number in range(40):
+            memory.remember(f"sample {number}", scope=Scope.USER)
+    assert verified(path, milestones).ok
+
+    edit(path, "UPDATE node SET children = zeroblob(length(children)) WHERE row = (2 << 40) + 1")
+
+    with pytest.raises(UnsettledError, match="nodes of the state tree"):
+        verified(path, milestones)
+
+
+def test_a_head_that_signs_for_another_state_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also when whoever holds the key made it, and nothing that is new proves anything under it."""
+    path = tmp_path / "state.db"
+    with open_memory(path, seed=3) as memory:
+        memory.remember("the old walrus", scope=Scope.USER)
+        milestones = memory.verify().heads
+        update = state.update
+        monkeypatch.setattr(state, "update", lambda *args, **kwargs: (bytes(32), update(*args, **kwargs)[1]))
+        memory.remember("the new walrus", scope=Scope.USER)
+        monkeypatch.undo()
+
+    with pytest.raises(UnsettledError, match="the head does not sign for the state"):
+        verified(path, milestones)
+
+
+def test_an_old_row_that_is_gone_is_found_without_being_drawn(grown: Grown) -> None:
+    """Rows are counted against what the head signs for: what is not there could not be drawn."""
+    others = (each for each in itertools.cycle(range(84)) if each != 30 + 2)
+
+    edit(grown.path, f"DELETE FROM record WHERE row = {int(grown.number) << ROW_BITS | 30}")  # noqa: S608 - a number
+
+    with pytest.raises(UnsettledError, match="records rows where the head signs for"):
+        verified(grown.path, grown.milestones, lambda size: next(others).to_bytes(size))
