@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import enum
+import os
+import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -17,12 +19,20 @@ NAME: Final = "faulty"
 
 
 class Fault(enum.Enum):
-    """How an operation fails: an error of the device, a full disk, a write that stops half way, a sync that is not."""
+    """How an operation fails: an error of the device, a full disk, a write that stops half way, a sync that is not.
+
+    Or the process dies: before the operation, or half way through a write.
+    """
 
     ERROR = "error"
     FULL = "full"
     TORN = "torn"
     IGNORED = "ignored"
+    KILLED = "killed"
+    HALF = "half"
+
+
+DEADLY: Final = frozenset({Fault.KILLED, Fault.HALF})
 
 
 # What can fail. A file is also locked, measured and read; those are not failed here.
@@ -38,6 +48,8 @@ class Faults:
         self.seen = self.met = 0
         # Whether a sync that succeeds is waited for. A process that only goes on, or dies, can do without.
         self.waits = True
+        # What a process that is to die says last.
+        self.last_words: Callable[[], object] = lambda: None
 
     def fail(self, operation: str, suffix: str, *, after: int = 0, times: int = 1, fault: Fault = Fault.ERROR) -> None:
         """From now on: after so many ``operation``, the next ``times`` fail.
@@ -62,8 +74,15 @@ class Faults:
         self.met += 1
         return True
 
+    def die(self) -> None:
+        """Die, if that is the fault."""
+        if self.fault in DEADLY:
+            self.last_words()
+            os.kill(os.getpid(), signal.SIGKILL)
+
     def error(self) -> apsw.Error:
-        """What SQLite is told."""
+        """What SQLite is told, if there is still somebody to tell."""
+        self.die()
         return apsw.FullError("faulty: full") if self.fault is Fault.FULL else apsw.IOError("faulty")
 
 
@@ -76,7 +95,7 @@ class _File(apsw.VFSFile):
     def xWrite(self, data: Any, offset: int) -> None:  # noqa: N802 - SQLite's name
         """Write, or fail to."""
         if self._faults.strikes("write", self._name):
-            if self._faults.fault is Fault.TORN:
+            if self._faults.fault in {Fault.TORN, Fault.HALF}:
                 super().xWrite(bytes(data)[: len(data) // 2], offset)
             raise self._faults.error()
         super().xWrite(data, offset)
@@ -105,6 +124,7 @@ class _System(apsw.VFS):
     def xOpen(self, name: Any, flags: list[int]) -> apsw.VFSFile:  # noqa: N802 - SQLite's name
         """Open a file of ours, or fail to."""
         if self._faults.strikes("open", name.filename() if isinstance(name, apsw.URIFilename) else str(name)):
+            self._faults.die()
             raise apsw.CantOpenError("faulty")
         return _File(self._faults, name, flags)
 
