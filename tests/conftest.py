@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 
 from tests.memories import MODEL, Scratch
 
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 
 settings.register_profile("desk", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
+# For changes to the code, of which there are thousands: whether one of a few examples fails is all that is asked.
+settings.register_profile(
+    "mutation", deadline=None, derandomize=True, max_examples=20, phases=(Phase.explicit, Phase.generate)
+)
 settings.load_profile("ci" if os.environ.get("CI") else "desk")
 
 

@@ -164,7 +164,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        print(flip_bits(Path(folder), flips=given.flips, seed=given.seed))  # noqa: T201 - its output is its purpose
+        print(flip_bits(Path(folder), flips=given.flips, seed=given.seed))
 
 
 if __name__ == "__main__":

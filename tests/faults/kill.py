@@ -108,7 +108,7 @@ def main() -> None:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         figures = kill_writers(Path(folder) / "store.db", acknowledged=given.acknowledged, seed=given.seed)
-    print(figures)  # noqa: T201 - its output is its purpose
+    print(figures)
 
 
 if __name__ == "__main__":

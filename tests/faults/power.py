@@ -215,7 +215,7 @@ def main() -> None:
     given = parser.parse_args()
     seeds = range(given.seed, given.seed + given.cuts)
     with tempfile.TemporaryDirectory() as folder:
-        print(cut_power(Path(folder), seeds=seeds, syncs=not given.no_syncs))  # noqa: T201 - its output is its purpose
+        print(cut_power(Path(folder), seeds=seeds, syncs=not given.no_syncs))
 
 
 if __name__ == "__main__":
