@@ -602,6 +602,26 @@ def test_what_cannot_be_read_is_not_taken_for_nothing(desk: Desk) -> None:
     desk.open().close()
 
 
+def test_a_write_that_is_done_is_not_refused_over_what_its_answer_says(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether something vouches for the store cannot be read just then: the answer says so; the next one can again."""
+
+    def unreadable(_: Anchors) -> str | None:
+        raise UnavailableError("what is remembered of this store outside it cannot be read")
+
+    with desk.open() as memory:
+        with monkeypatch.context() as patched:
+            patched.setattr(Anchors, "store", unreadable)
+            done = memory.remember("done all the same", scope=Scope.USER)
+        again = memory.remember("and once more", scope=Scope.USER)
+        there = memory.get(done.record.address)
+
+    assert done.notices == ("what is remembered of this store outside it cannot be read",)
+    assert again.notices == ()
+    assert there.text == "done all the same"
+
+
 def test_heads_go_forward_only(tmp_path: Path) -> None:
     """An older head changes nothing, a newer one counts, and back goes only what is told to."""
     kept = Anchors(tmp_path, "a path")

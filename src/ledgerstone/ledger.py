@@ -120,8 +120,12 @@ class Ledger:
     def notices(self) -> tuple[str, ...]:
         """What every answer of this store has to say of it."""
         fixed = (_FIXED,) if self.store.fixed else ()
-        if self.anchored:
-            return fixed
+        try:
+            if self.anchored:
+                return fixed
+        except UnavailableError as error:
+            # The answer is ready, and a write is done: it says so, and is not refused for that.
+            return (str(error), *fixed)
         advice = (
             "to accept it: ledgerstone verify --accept"
             if self.anchors is not None
