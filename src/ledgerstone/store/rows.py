@@ -624,7 +624,7 @@ class SqliteWriter(SqliteReader):
         if sequence % SIGNATURE_EVERY == 0:
             execute("INSERT INTO signature(row, body) VALUES(?, ?)", (base | sequence, commit.signature))
         if commit.tile is not None:
-            execute("INSERT INTO tile(row, root) VALUES(?, ?)", (base | sequence // FOLD_EVERY, commit.tile))
+            execute("INSERT INTO tile(row, root) VALUES(?, ?)", (base | sequence // SIGNATURE_EVERY, commit.tile))
         for position, admitted in enumerate(step.admitted, step.first):
             execute("INSERT INTO entry(row, body) VALUES(?, ?)", (base | position, admitted.data))
             if admitted.content_data is not None:
