@@ -87,16 +87,19 @@ def assemble(
         canonical.text(query, name="query", least=1, most=MAX_QUERY_BYTES)
     recall.check_budget(budget)
     recall.check_policy(policy)
+    if policy.as_of is not None and policy.as_of > reading.now:
+        raise UsageError("as_of: a time that has passed; what is to come is not known")
     visible, problems = _visible(identity, policy)
     notices = [f"{scope}: {problem}" for scope, problem in problems.items()]
     floor = max(identity.caller.floor, policy.floor or Trust.UNKNOWN)
-    sights = [_sight(reading, where, place, policy, floor) for where, place in visible]
+    seen = (_sight(reading, where, place, policy, floor) for where, place in visible)
+    sights = [sight for sight in seen if sight is not None]
     tasks: list[Recalled] = []
     rest: list[Spot] = []
     lanes: dict[Spot, Lane] = {}
     scores: dict[Spot, int] = {}
     if policy.mode is Mode.TASK_MAINTENANCE:
-        tasks = _maintained(reading, sights, policy)
+        tasks = _maintained(reading, sights, policy, floor)
     else:
         tasks = _tasks(reading, sights, floor) if policy.mode in OBLIGED else []
         rest, lanes, scores = _candidates(
@@ -108,11 +111,15 @@ def assemble(
     def prove(spot: Spot, rank: int) -> Recalled | str:
         sight = sights[spot.order]
         record = reading.record(sight.where, sight.place.scope, spot.position, view=sight.sieve.view, now=sight.now)
-        if record.text is None or (not policy.history and record.standing not in RECALLED):
+        if record.text is None:
+            return Standing.ERASED.value
+        if not policy.history and record.standing not in RECALLED:
             return record.standing.value
         if record.trust < floor:
             raise CorruptionError(f"{record.namespace}: the trust of {record.address} is not what its row says")
-        if (origins and record.origin not in origins) or policy.key not in {None, record.key}:
+        if policy.key not in {None, record.key}:
+            raise CorruptionError(f"{record.namespace}: the key of {record.address} is not what its row says")
+        if origins and record.origin not in origins:
             return "filtered"
         lane = lanes[spot]
         if lane is Lane.PROCEDURAL and not _cued(record, query, sight.now):
@@ -169,8 +176,8 @@ def _visible(identity: Identity, policy: Policy) -> tuple[Visible, dict[str, str
     return visible, problems
 
 
-def _sight(reading: Reading, where: Chain, place: Place, policy: Policy, floor: Trust) -> Sight:
-    """A namespace as the policy wants it seen: now, or as its chain stood then."""
+def _sight(reading: Reading, where: Chain, place: Place, policy: Policy, floor: Trust) -> Sight | None:
+    """A namespace as the policy wants it seen: now, or as its chain stood then; None before it was made."""
     reading.counted(where)
     head = where.head
     now, sequence, commit, open_tasks = reading.now, head.sequence, head.id, head.counts.open
@@ -181,13 +188,12 @@ def _sight(reading: Reading, where: Chain, place: Place, policy: Policy, floor: 
         sequence = policy.at if policy.at is not None else stamped.through(policy.as_of or 0)
         if sequence > head.sequence:
             raise UsageError(f"at: {where.namespace} stands at {head.sequence}, not yet at {sequence}")
-        if sequence >= 0:
-            commit, header = stamped.commit(sequence)
-            now = header.stamp.at if policy.as_of is None else policy.as_of
-            open_tasks = header.counts.open
-            span = 0, header.counts.entries - 1
-        else:
-            open_tasks, span = 0, (0, -1)
+        if sequence < 0:
+            return None
+        commit, header = stamped.commit(sequence)
+        now = header.stamp.at if policy.as_of is None else policy.as_of
+        open_tasks = header.counts.open
+        span = 0, header.counts.entries - 1
         view = View(sequence, every=policy.history)
     if policy.since is not None:
         before = stamped.through(policy.since - 1)
@@ -195,7 +201,14 @@ def _sight(reading: Reading, where: Chain, place: Place, policy: Policy, floor: 
     if policy.until is not None:
         last = stamped.through(policy.until)
         span = span[0], min(span[1], stamped.commit(last)[1].counts.entries - 1 if last >= 0 else -1)
-    sieve = Sieve(floor.value, None if policy.history else now, kinds=frozenset(policy.kinds), span=span, view=view)
+    sieve = Sieve(
+        floor.value,
+        None if policy.history else now,
+        kinds=frozenset(policy.kinds),
+        span=span,
+        only=None if policy.key is None else frozenset(reading.reader.keyed(where.number, policy.key)),
+        view=view,
+    )
     return Sight(where, place, sieve, now, (sequence, commit), open_tasks)
 
 
@@ -240,16 +253,19 @@ def _tasks(reading: Reading, sights: Sequence[Sight], floor: Trust) -> list[Reca
     return [Recalled(record=record, lane=Lane.TASKS, rank=rank) for rank, record in enumerate(found)]
 
 
-def _maintained(reading: Reading, sights: Sequence[Sight], policy: Policy) -> list[Recalled]:
+def _maintained(reading: Reading, sights: Sequence[Sight], policy: Policy, floor: Trust) -> list[Recalled]:
     """Exactly the open tasks that are named; NotFoundError for one that is none, or not in sight."""
+    named = [canonical.parse_address(name) for name in policy.tasks]
+    if len({memory for memory, _ in named}) < len(named):
+        raise UsageError("tasks: each once, by its id or by its address")
     shown: list[Recalled] = []
-    for name in policy.tasks:
-        memory, version = canonical.parse_address(name)
+    for name, (memory, version) in zip(policy.tasks, named, strict=True):
         for sight in sights:
             number = sight.where.number
             position = reading.reader.newest(number, memory)
             record = None if position is None else reading.record(sight.where, sight.place.scope, position)
-            if record is not None and recall.is_open(record) and version in {None, record.version}:
+            obliges = record is not None and recall.is_open(record) and record.trust >= floor
+            if record is not None and obliges and version in {None, record.version}:
                 shown.append(Recalled(record=record, lane=Lane.TASKS, rank=len(shown)))
                 break
         else:
@@ -373,13 +389,15 @@ def _recent(reading: Reading, sights: Sequence[Sight], budget: Budget) -> list[S
 
 
 def _newest(reading: Reading, sight: Sight, limit: int) -> list[int]:
-    number, view = sight.where.number, sight.sieve.view
+    number, sieve = sight.where.number, sight.sieve
+    if sieve.only is not None:
+        return list(_uncovered(reading, sight, sorted(sieve.only, reverse=True)))[:limit]
     lane: list[int] = []
-    before: int | None = sight.sieve.last + 1
+    before = sieve.last + 1
     while len(lane) < limit:
-        rows = reading.reader.recent(number, before=before, limit=RECENT_ROWS, view=view)
+        rows = reading.reader.recent(number, before=before, limit=RECENT_ROWS, view=sieve.view)
         lane += _uncovered(reading, sight, rows)
-        if len(rows) < RECENT_ROWS:
+        if len(rows) < RECENT_ROWS or rows[-1] <= sieve.first:
             break
         before = rows[-1]
     return lane[:limit]

@@ -46,11 +46,11 @@ class Found(NamedTuple):
 class Sieve:
     """Lets through what may be recalled by its columns, and counts what it holds back.
 
-    That is what is in ``view``, not expired at ``now`` (None: whenever), trusted enough, and of the kinds and within
-    the first and last position asked for.
+    That is what is in ``view``, not expired at ``now`` (None: whenever), trusted enough, of the kinds and within the
+    first and last position asked for, and one of the positions ``only``, if there are any.
     """
 
-    __slots__ = ("_floor", "_kinds", "_now", "_span", "omitted", "view")
+    __slots__ = ("_floor", "_held_back", "_kinds", "_now", "_span", "only", "view")
 
     def __init__(
         self,
@@ -59,14 +59,27 @@ class Sieve:
         *,
         kinds: frozenset[Kind] = frozenset(),
         span: tuple[int, int] = (0, LAST),
+        only: frozenset[int] | None = None,
         view: View = NOW,
     ) -> None:
         self._floor = floor
         self._now = now
         self._kinds = kinds
         self._span = span
+        self.only = only
         self.view = view
-        self.omitted: Counter[str] = Counter()
+        # By position, since several lanes meet the same record.
+        self._held_back: dict[int, str] = {}
+
+    @property
+    def omitted(self) -> Counter[str]:
+        """How many records were held back, by reason."""
+        return Counter(self._held_back.values())
+
+    @property
+    def first(self) -> int:
+        """The first position that is let through."""
+        return self._span[0]
 
     @property
     def last(self) -> int:
@@ -77,7 +90,7 @@ class Sieve:
         """Whether a record may be recalled; counts it, if not."""
         reason = self._reason(candidate)
         if reason is not None:
-            self.omitted[reason] += 1
+            self._held_back[candidate.position] = reason
         return reason is None
 
     def passes(self, candidate: Candidate) -> bool:
@@ -90,9 +103,10 @@ class Sieve:
             return "below_floor"
         if expires is not None and self._now is not None and expires <= self._now:
             return "expired"
-        if (self._kinds and kind not in self._kinds) or not self._span[0] <= position <= self._span[1]:
-            return "filtered"
-        return None
+        meant = not self._kinds or kind in self._kinds
+        if self.only is not None:
+            meant = meant and position in self.only
+        return None if meant and self._span[0] <= position <= self._span[1] else "filtered"
 
 
 def search(

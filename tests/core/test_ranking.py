@@ -11,13 +11,17 @@ from hypothesis import strategies as st
 
 from ledgerstone.core.ranking import (
     B_THOUSANDTHS,
+    BESIDE_THOUSANDTHS,
     FRACTION_BITS,
     K1_THOUSANDTHS,
     SCORE_UNITS,
     Corpus,
+    beside,
+    cohesion,
     idf,
     interleave,
     log2_fixed,
+    of_sources,
     rarest,
     score,
     scorer,
@@ -191,3 +195,133 @@ def test_interleaving_loses_and_repeats_nothing(lanes: list[list[int]]) -> None:
     merged = interleave(*lanes)
 
     assert sorted(merged) == sorted({each for lane in lanes for each in lane})
+
+
+def test_a_lane_may_have_several_places_in_its_turn() -> None:
+    """Three of the first lane for one of each other; when it has no more, the others go on."""
+    assert interleave([1, 2, 3, 4], [10, 11, 12], turns=(3,)) == [1, 2, 3, 10, 4, 11, 12]
+    assert interleave([1, 2], [10, 11, 12], turns=(1, 2)) == [1, 10, 11, 2, 12]
+    assert interleave([1, 2], turns=(1, 9, 9)) == [1, 2]
+
+
+@given(st.lists(st.lists(st.integers(0, 20)), max_size=4), st.lists(st.integers(1, 4), max_size=5))
+def test_turns_change_the_order_only(lanes: list[list[int]], turns: list[int]) -> None:
+    """However many places a lane gets in its turn, nothing is lost or repeated, and each lane keeps its own order."""
+    merged = interleave(*lanes, turns=turns)
+
+    assert sorted(merged) == sorted({each for lane in lanes for each in lane})
+    for place, lane in enumerate(lanes):
+        alone = [each for each in dict.fromkeys(lane) if all(each not in lanes[other] for other in range(place))]
+        kept = [each for each in merged if each in alone]
+        others = {each for other in lanes[place + 1 :] for each in other}
+        assert [each for each in kept if each not in others] == [each for each in alone if each not in others]
+
+
+# A source of thirty parts, and what stands around each of some hits, at most eight places away.
+def rows(hits: list[int], parts: int = 30) -> list[tuple[int, list[int]]]:
+    """Each hit with its surroundings."""
+    return [(hit, [part for part in range(parts) if abs(part - hit) <= 8]) for hit in hits]
+
+
+def test_words_that_come_again_nearby_are_cohesion() -> None:
+    """All of it when the neighbours hold the query's words and what is far away does not, none the other way round."""
+    near = {14: 5, 13: 5, 15: 5}
+    far = {14: 5, 8: 5, 20: 5, 7: 5, 21: 5}
+
+    assert cohesion(rows([14]), near) == 1000
+    assert cohesion(rows([14]), far) == 0
+
+
+def test_words_that_come_as_often_afar_are_none() -> None:
+    """In a heap of notes what stands side by side means nothing: every part alike gives nothing, a little more some."""
+    alike = dict.fromkeys(range(30), 5)
+
+    assert cohesion(rows([14]), alike) == 0
+    assert 0 < cohesion(rows([14, 15]), alike | {13: 6}) < 1000
+
+
+def test_a_few_pairs_decide_less_than_many() -> None:
+    """The same excess counts for more the more hits show it, since few may do so by chance."""
+    weights = {part: 10 if part % 30 in {13, 14, 15} else 9 for part in range(90)}
+
+    one, three = (cohesion(rows(hits, 90), weights) for hits in ([14], [14, 44, 74]))
+
+    assert 0 < one < three
+
+
+def test_a_source_too_short_to_have_an_afar_belongs_together() -> None:
+    """Two or three parts are a whole; a part by itself has nothing beside it, nor has no hit at all."""
+    assert cohesion([(1, [0, 1, 2])], {1: 5}) == 1000
+    assert cohesion([(0, [0])], {0: 5}) == 0
+    assert cohesion([], {}) == 0
+    assert cohesion(rows([14]), {}) == 1000
+
+
+@given(st.lists(st.integers(0, 29), max_size=10), st.dictionaries(st.integers(0, 29), st.integers(0, 10**7)))
+def test_cohesion_is_a_share(hits: list[int], weights: dict[int, int]) -> None:
+    """From nothing to all, whatever is asked, and the same when asked again."""
+    share = cohesion(rows(hits), weights)
+
+    assert 0 <= share <= 1000
+    assert share == cohesion(rows(hits), weights)
+
+
+def test_a_neighbour_gains_part_of_a_hits_score() -> None:
+    """More next to it than two away, from every hit it stands beside, and nothing further off."""
+    one, two = BESIDE_THOUSANDTHS
+    scores = {3: 1_000_000, 5: 2_000_000}
+    lines = [(3, list(range(8))), (5, list(range(8)))]
+
+    assert beside(scores, lines, 1000) == {
+        1: two * 1000,
+        2: one * 1000,
+        4: one * 1000 + one * 2000,
+        5: two * 1000,
+        3: two * 2000,
+        6: one * 2000,
+        7: two * 2000,
+    }
+
+
+@pytest.mark.parametrize(("share", "gain"), [(1000, 350_000), (500, 175_000), (1, 350), (0, None)])
+def test_the_gain_follows_the_share(share: int, gain: int | None) -> None:
+    """Half the cohesion is half the gain, and none is none: nothing is named that gains nothing."""
+    assert beside({1: 1_000_000}, [(1, [0, 1])], share).get(0) == gain
+
+
+def test_the_ends_of_a_source_have_neighbours_on_one_side() -> None:
+    """What stands last has nothing after it, and the first is not taken for that."""
+    assert beside({9: 1_000_000}, [(9, [2, 5, 9])], 1000) == {5: 350_000, 2: 122_000}
+    assert beside({2: 1_000_000}, [(2, [2, 5, 9])], 1000) == {5: 350_000, 9: 122_000}
+
+
+def test_a_source_that_answers_more_of_a_query_is_worth_more() -> None:
+    """The best is whole; one that holds a word which all hold is worth little; more hits count, with saturation."""
+    worth = of_sources([("a", ["cedar", "gate"]), ("a", ["cedar"]), ("b", ["cedar"]), ("c", ["cedar"])])
+
+    assert worth["a"] == 1000
+    assert 0 < worth["b"] == worth["c"] < 200
+
+
+def test_a_word_that_few_sources_hold_counts_more() -> None:
+    """One hit with a rare word beats one with a common word."""
+    worth = of_sources([("rare", ["gate"]), *((f"common {n}", ["cedar"]) for n in range(9))])
+
+    assert worth["rare"] == 1000
+    assert worth["common 0"] < 500
+
+
+@given(st.integers(1, 50))
+def test_more_hits_of_a_source_never_make_it_worth_less(count: int) -> None:
+    """And no number of them is worth more than all there is."""
+    other = ("other", ["cedar", "gate"])
+
+    fewer, more = (of_sources([other, *[("many", ["cedar"])] * times]) for times in (count, count + 1))
+
+    assert fewer["many"] <= more["many"] <= 1000
+
+
+def test_hits_without_words_make_no_source_worth_anything() -> None:
+    """And no hits make no sources."""
+    assert of_sources([("a", []), ("b", [])]) == {"a": 0, "b": 0}
+    assert of_sources([]) == {}

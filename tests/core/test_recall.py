@@ -16,11 +16,15 @@ from ledgerstone.core.values import (
     DEFAULT_FLOOR,
     MAX_INTEGER,
     MAX_KEY_BYTES,
+    MAX_MAINTAINED,
+    MAX_NAMED,
     Budget,
     Draft,
     Kind,
     Lane,
+    Mode,
     Origin,
+    Policy,
     Recalled,
     Record,
     Retention,
@@ -29,7 +33,7 @@ from ledgerstone.core.values import (
     Status,
     Trust,
 )
-from ledgerstone.errors import CapacityError, RuleError
+from ledgerstone.errors import CapacityError, RuleError, UsageError
 from tests.core.chains import PROJECT, opaque, writing
 
 OVERHEAD = 100
@@ -255,3 +259,186 @@ def test_a_default_recall_holds_as_many_tasks_as_are_admitted(tasks: int, *, fit
         return
 
     assert len(recall.select(obliged, [], prove, budget=Budget(), overhead=OVERHEAD)[0]) == tasks
+
+
+TASKS = tuple(f"{opaque('mem', number)}@1" for number in range(MAX_MAINTAINED))
+SPACES = tuple(opaque("ns", number) for number in range(MAX_NAMED + 1))
+
+
+@pytest.mark.parametrize(
+    ("followed", "refused", "offence"),
+    [
+        (
+            Policy(mode=Mode.TASK_MAINTENANCE, tasks=TASKS),
+            Policy(mode=Mode.TASK_MAINTENANCE, tasks=(*TASKS, f"{opaque('mem', 99)}@1")),
+            "tasks: 1 to 8, each once, not 9",
+        ),
+        (
+            Policy(mode=Mode.TASK_MAINTENANCE, tasks=TASKS[:1]),
+            Policy(mode=Mode.TASK_MAINTENANCE, tasks=TASKS[:1] * 2),
+            "tasks: 1 to 8, each once, not 2",
+        ),
+        (
+            Policy(mode=Mode.TASK_MAINTENANCE, tasks=TASKS[:1]),
+            Policy(mode=Mode.TASK_MAINTENANCE),
+            "shows the open tasks that are named",
+        ),
+        (Policy(), Policy(tasks=TASKS[:1]), "no other mode does"),
+        (Policy(namespaces=SPACES[:-1]), Policy(namespaces=SPACES), "namespaces: at most 32, not 33"),
+        (Policy(as_of=5), Policy(as_of=5, at=5, namespaces=SPACES[:1]), "one of them says which past state is meant"),
+        (Policy(at=5, namespaces=SPACES[:1]), Policy(at=5), "exactly one namespace is named"),
+        (Policy(at=5, namespaces=SPACES[:1]), Policy(at=5, namespaces=SPACES[:2]), "exactly one namespace is named"),
+        (
+            Policy(at=5, namespaces=SPACES[:1]),
+            Policy(at=5, namespaces=SPACES[:1], scopes=(Scope.USER,)),
+            "exactly one namespace is named",
+        ),
+        (
+            Policy(mode=Mode.TASK_MAINTENANCE, tasks=TASKS[:1]),
+            Policy(mode=Mode.TASK_MAINTENANCE, tasks=TASKS[:1], as_of=5),
+            "settled as they stand now",
+        ),
+        (
+            Policy(mode=Mode.TASK_MAINTENANCE, tasks=TASKS[:1]),
+            Policy(mode=Mode.TASK_MAINTENANCE, tasks=TASKS[:1], history=True),
+            "settled as they stand now",
+        ),
+        (Policy(as_of=0), Policy(as_of=-1), "as_of: a whole number from 0 to 9007199254740991, not -1"),
+        (Policy(since=MAX_INTEGER), Policy(since=MAX_INTEGER + 1), "since: a whole number"),
+        (Policy(until=1), Policy(until=True), "until: a whole number from 0 to 9007199254740991, not True"),
+        (Policy(since=5, until=5), Policy(since=5, until=4), "since: not after until"),
+    ],
+)
+def test_a_policy_that_contradicts_itself_is_refused(followed: Policy, refused: Policy, offence: str) -> None:
+    """The error names what does, and the neighbour that does not is followed."""
+    recall.check_policy(followed)
+
+    with pytest.raises(UsageError, match=offence):
+        recall.check_policy(refused)
+
+
+@pytest.mark.parametrize(
+    ("kept", "refused", "offence"),
+    [
+        (Budget(bytes=512), Budget(bytes=511), "budget bytes: 512 to 1048576, not 511"),
+        (Budget(items=256), Budget(items=257), "budget items: 1 to 256, not 257"),
+        (Budget(candidates=1), Budget(candidates=True), "budget candidates: 1 to 512, not True"),
+        (Budget(tokens=128), Budget(tokens=127), "budget tokens: 128 to 1048576, not 127"),
+        (Budget(tokens=1_048_576), Budget(tokens=1_048_577), "budget tokens: 128 to 1048576, not 1048577"),
+        (Budget(tokens=None), Budget(tokens=128.0), "budget tokens: 128 to 1048576, not 128.0"),  # type: ignore[arg-type]
+    ],
+)
+def test_a_budget_has_limits(kept: Budget, refused: Budget, offence: str) -> None:
+    """What is within them is kept to; what is not is named with its limit."""
+    recall.check_budget(kept)
+
+    with pytest.raises(UsageError, match=offence):
+        recall.check_budget(refused)
+
+
+@given(rest=sizes, tokens=st.integers(128, 2000))
+def test_a_token_budget_is_kept_by_the_counter_that_is_given(rest: list[int], tokens: int) -> None:
+    """Everything that fits, entry by entry, at the price the counter names and one for what joins them."""
+    candidates: list[Record | str] = [record(number, "r" * size) for number, size in enumerate(rest)]
+    budget = Budget(bytes=1_048_576, items=256, tokens=tokens)
+
+    chosen, left_out, _, used = recall.select([], candidates, prove, budget=budget, overhead=OVERHEAD, count=len)
+
+    prices = [len(canonical.encode(recall.lean(item.record, item.lane)).decode()) + 1 for item in chosen]
+    assert used == OVERHEAD // 2 + sum(prices) <= tokens
+    assert len(chosen) + left_out.get("tokens", 0) == len(candidates)
+    assert set(left_out) <= {"tokens"}
+
+
+def test_tokens_are_counted_where_they_are_limited() -> None:
+    """Without a limit no counter is asked, and the answer says nothing of tokens."""
+    asked: list[str] = []
+
+    def count(text: str) -> int:
+        asked.append(text)
+        return 1
+
+    free = recall.select([], [record(1)], prove, budget=Budget(), overhead=0, count=count)
+    limited = recall.select([], [record(1)], prove, budget=Budget(tokens=128), overhead=0, count=count)
+
+    assert (free.tokens, limited.tokens) == (None, 2)
+    assert asked == [canonical.encode(recall.lean(record(1), Lane.LEXICAL)).decode()]
+
+
+@pytest.mark.parametrize("offence", [-1, 1.0, None, True])
+def test_a_counter_that_does_not_count_is_refused(offence: object) -> None:
+    """A price that is no whole number would make any budget fit; zero is one."""
+    budget = Budget(tokens=128)
+
+    with pytest.raises(UsageError, match="count: a whole number of tokens, not"):
+        recall.select([], [record(1)], prove, budget=budget, overhead=0, count=lambda _: offence)  # type: ignore[arg-type,return-value]
+    assert recall.select([], [record(1)], prove, budget=budget, overhead=0, count=lambda _: 0).tokens == 1
+
+
+def test_tasks_that_outgrow_the_tokens_say_what_they_need() -> None:
+    """Error and hint name tokens beside bytes, and with what the hint names they fit."""
+    tasks = [task(number) for number in range(4)]
+
+    with pytest.raises(CapacityError) as refused:
+        recall.select(tasks, [], prove, budget=Budget(tokens=128), overhead=OVERHEAD, count=len)
+
+    need = OVERHEAD // 2 + sum(map(cost, tasks))
+    assert f"{need} tokens and 4 items; the budget has 8192 bytes and 128 tokens" in refused.value.message
+    assert refused.value.hint.startswith(f"raise the budget to 8192 bytes and {need} tokens and 16 items")
+    enough = Budget(tokens=need)
+    assert recall.select(tasks, [], prove, budget=enough, overhead=OVERHEAD, count=len).tokens == need
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("", 0),
+        ("cat", 1),
+        ("cats", 2),
+        ("a b", 2),
+        ("2026", 2),
+        ("123", 2),
+        ("{}:,", 4),
+        ("a\n", 2),
+        ("\u00e9", 1),
+        ("\u6728", 2),
+        ("\U0001f333", 3),
+        ("\ud800", 2),
+    ],
+)
+def test_an_estimate_goes_by_what_a_text_is_made_of(text: str, tokens: int) -> None:
+    """A token for three letters, for two digits, for a mark; beyond ASCII a byte less than UTF-8 takes."""
+    assert recall.estimate(text) == tokens
+
+
+# Counted with the o200k_base vocabulary, whose like most models use today.
+COUNTED = {
+    "The staging database is read-only on Fridays, and nobody remembers why.": 15,
+    '{"id":"mem_0000000000000000@1","text":"Cedar.","kind":"note","scope":"project","trust":"user_explicit"}': 33,
+    "def interleave(*lanes: Sequence[T], turns: Sequence[int] = ()) -> list[T]:": 20,
+}
+
+
+@pytest.mark.parametrize("text", COUNTED)
+def test_an_estimate_is_no_lower_than_a_models_own_count(text: str) -> None:
+    """Nor is it the bytes: plain English comes to less than half of them."""
+    assert COUNTED[text] <= recall.estimate(text) < len(text)
+
+
+def test_a_context_is_shown_lane_by_lane() -> None:
+    """Tasks, then what was found by words or by meaning in the order of the walk, then procedures, then what is new."""
+    walk = [Lane.RECENT, Lane.SEMANTIC, Lane.PROCEDURAL, Lane.LEXICAL, Lane.RECENT, Lane.SEMANTIC]
+    candidates = [Recalled(record=record(number), lane=lane, rank=0) for number, lane in enumerate(walk)]
+
+    chosen = recall.select([task(9)], candidates, lambda one, _: one, budget=Budget(), overhead=0).items
+
+    assert [(item.record.sequence, item.lane) for item in chosen] == [
+        (9, Lane.TASKS),
+        (1, Lane.SEMANTIC),
+        (3, Lane.LEXICAL),
+        (5, Lane.SEMANTIC),
+        (2, Lane.PROCEDURAL),
+        (0, Lane.RECENT),
+        (4, Lane.RECENT),
+    ]
+    assert [item.rank for item in chosen] == list(range(7))

@@ -13,6 +13,7 @@ from ledgerstone.core import canonical
 from ledgerstone.core.values import (
     MAX_INTEGER,
     MAX_MAINTAINED,
+    MAX_NAMED,
     Budget,
     Kind,
     Lane,
@@ -56,6 +57,8 @@ def check_policy(policy: Policy) -> None:
         raise UsageError("tasks: mode task_maintenance shows the open tasks that are named, and no other mode does")
     if len(policy.tasks) > MAX_MAINTAINED or len(set(policy.tasks)) != len(policy.tasks):
         raise UsageError(f"tasks: 1 to {MAX_MAINTAINED}, each once, not {len(policy.tasks)}")
+    if len(policy.namespaces) > MAX_NAMED:
+        raise UsageError(f"namespaces: at most {MAX_NAMED}, not {len(policy.namespaces)}")
     past = policy.as_of is not None or policy.at is not None
     if policy.as_of is not None and policy.at is not None:
         raise UsageError("as_of and at: one of them says which past state is meant")
@@ -91,7 +94,7 @@ def lean(record: Record, lane: Lane | None = None) -> dict[str, Any]:
         entry["due"] = time_text(record.due)
     if record.standing is not Standing.CURRENT:
         entry["standing"] = record.standing.value
-    if lane is Lane.TASKS or (lane is not None and lane is not Lane.LEXICAL):
+    if lane is not None and lane is not Lane.LEXICAL:
         entry["lane"] = lane.value
     return entry
 
@@ -129,8 +132,8 @@ def select(
         raise CapacityError(
             f"the {len(chosen)} open tasks need {spent} and {len(chosen)} items; "
             f"the budget has {_amount(budget.bytes, budget.tokens)} and {budget.items} items",
-            hint=f"raise the budget to {max(spent.bytes, budget.bytes)} bytes and {max(len(chosen), budget.items)} "
-            "items, or close tasks: ledgerstone list tasks",
+            hint=f"raise the budget to {spent.enough()} and {max(len(chosen), budget.items)} items, "
+            "or close tasks: ledgerstone list tasks",
         )
     left_out: dict[str, int] = {}
     there = {task.record.address for task in chosen}
@@ -183,6 +186,11 @@ class _Spent:
     def __str__(self) -> str:
         return _amount(self.bytes, None if self._budget.tokens is None else self.tokens)
 
+    def enough(self) -> str:
+        """A budget that suffices for it, and is no smaller than the one there is."""
+        least = self._budget.tokens
+        return _amount(max(self.bytes, self._budget.bytes), None if least is None else max(self.tokens, least))
+
     def over(self) -> bool:
         """Whether it is more than there is."""
         return self.bytes > self._budget.bytes or self.tokens > (self._budget.tokens or 0)
@@ -192,7 +200,10 @@ class _Spent:
         data = canonical.encode(dict(entry))
         total, tokens = self.bytes + len(data) + 1, 0
         if self._budget.tokens is not None:
-            tokens = self.tokens + self._count(data.decode()) + 1
+            counted = self._count(data.decode())
+            if type(counted) is not int or counted < 0:
+                raise UsageError(f"count: a whole number of tokens, not {counted!r}")
+            tokens = self.tokens + counted + 1
         if only_if_it_fits and total > self._budget.bytes:
             return "bytes"
         if only_if_it_fits and tokens > (self._budget.tokens or 0):

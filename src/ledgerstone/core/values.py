@@ -223,6 +223,7 @@ MAX_NAME_BYTES: Final = 1024
 MAX_QUERY_BYTES: Final = 65_536
 MAX_GET: Final = 32
 MAX_MAINTAINED: Final = 8
+MAX_NAMED: Final = 32
 MAX_LIST: Final = 100
 IMPORT_LIMITS: Final = Limits(drafts=MAX_DRAFTS, text_bytes=MAX_TEXT_BYTES)
 LIBRARY_LIMITS: Final = Limits(drafts=MAX_DRAFTS)
