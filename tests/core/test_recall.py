@@ -396,6 +396,7 @@ def test_tasks_that_outgrow_the_tokens_say_what_they_need() -> None:
         ("cat", 1),
         ("cats", 2),
         ("a b", 2),
+        ("a  b", 3),
         ("2026", 2),
         ("123", 2),
         ("{}:,", 4),
@@ -413,9 +414,10 @@ def test_an_estimate_goes_by_what_a_text_is_made_of(text: str, tokens: int) -> N
 
 # Counted with the o200k_base vocabulary, whose like most models use today.
 COUNTED = {
-    "The staging database is read-only on Fridays, and nobody remembers why.": 15,
+    "The staging database is read-only on Fridays, and nobody remembers why.": 14,
     '{"id":"mem_0000000000000000@1","text":"Cedar.","kind":"note","scope":"project","trust":"user_explicit"}': 33,
-    "def interleave(*lanes: Sequence[T], turns: Sequence[int] = ()) -> list[T]:": 20,
+    "def interleave(*lanes: Sequence[T], turns: Sequence[int] = ()) -> list[T]:": 21,
+    "a    b": 3,
 }
 
 

@@ -220,8 +220,8 @@ def estimate(text: str) -> int:
     """No fewer tokens than a byte-pair encoder makes of a text, as a rule; for a model that brings no counter.
 
     A run of letters counts a token for every three, a run of digits one for every two, every other visible ASCII
-    character and every line break one; beyond ASCII each character counts its bytes in UTF-8 less one. Bytes are
-    never passed off as tokens: English comes to a third or so of its bytes.
+    character and every line break one, and a run of spaces one; beyond ASCII each character counts its bytes in UTF-8
+    less one. Bytes are never passed off as tokens: English comes to a third or so of its bytes.
     """
     total = 0
     for run in _RUNS.finditer(text):
@@ -233,12 +233,16 @@ def estimate(text: str) -> int:
                 total += -(-size // 2)
             case "marks":
                 total += size
+            case "spaces":
+                total += 1
             case _:
                 total += len(run[0].encode("utf-8", "surrogatepass")) - size
     return total
 
 
-_RUNS: Final = re.compile("(?P<letters>[A-Za-z]+)|(?P<digits>[0-9]+)|(?P<marks>[!-/:-@\\[-`{-~\n\r\t]+)|[^\x00-\x7f]+")
+_RUNS: Final = re.compile(
+    "(?P<letters>[A-Za-z]+)|(?P<digits>[0-9]+)|(?P<marks>[!-/:-@\\[-`{-~\n\r\t]+)|(?P<spaces>  +)|[^\x00-\x7f]+"
+)
 
 
 def is_open(record: Record) -> bool:
