@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final, NamedTuple
 
 import orjson
 
@@ -23,18 +23,27 @@ from ledgerstone.store.protocol import Reader
 MAX_SHOWN: Final = 100
 
 
+class Item(NamedTuple):
+    """An entry of a receipt: where it stood and why, and its address and standing now, where the caller sees it."""
+
+    address: str | None
+    lane: str
+    rank: int
+    score: int | None
+    standing: str | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explained:
     """A receipt as it is shown: what was asked, what was chosen and why, what was left out.
 
-    ``query`` is None once it was erased. ``items`` are (address, lane, rank, score, standing now); the address is None
-    for a record that this caller may not see. ``signed`` is what a stranger checks: bytes, signature, public key.
+    ``query`` is None once it was erased. ``data``, ``signature`` and ``public`` are what a stranger checks.
     """
 
     id: str
     receipt: Receipt
     query: str | None
-    items: tuple[tuple[str | None, str, int, int | None, str | None], ...]
+    items: tuple[Item, ...]
     data: bytes
     signature: bytes
     public: bytes | None
@@ -90,7 +99,7 @@ def explain(reading: Reading, identity: Identity, keyring: Keyring, name: str) -
             if number in numbers:
                 record = reading.record(*numbers[number], position)
                 address, standing = record.address, record.standing.value
-        items.append((address, one.lane.value, one.rank, one.score, standing))
+        items.append(Item(address, one.lane.value, one.rank, one.score, standing))
     return Explained(
         id=name,
         receipt=receipt,
@@ -173,27 +182,3 @@ def _beside(reader: Reader, receipt: Receipt) -> str | None:
         if "history" not in receipt.flags and standing.ending and standing.ended_by <= heads[number]:
             return f"the record {one.record.hex()[:16]} no longer stood at the head that it names"
     return None
-
-
-def shown(explained: Explained) -> dict[str, Any]:
-    """A receipt in plain values, as every door gives it."""
-    receipt = explained.receipt
-    return {
-        "receipt": explained.id,
-        "query": explained.query,
-        "mode": receipt.mode.value,
-        "at": receipt.at,
-        "bytes": [receipt.bytes, receipt.most_bytes],
-        "scorer": receipt.scorer,
-        "heads": [{"namespace": one.namespace, "sequence": one.sequence, "id": one.id.hex()} for one in receipt.heads],
-        "chosen": [
-            {"address": address, "lane": lane, "rank": rank, "score": score, "standing": standing}
-            for address, lane, rank, score, standing in explained.items
-        ],
-        "left_out": {one.reason: one.count for one in receipt.left_out},
-        "signed": {
-            "data": explained.data.decode(),
-            "signature": explained.signature.hex(),
-            "public": None if explained.public is None else explained.public.hex(),
-        },
-    }

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import click
 
 from ledgerstone.core.values import MAX_LIST, Draft, Kind, Lane, Mode, Retention, Scope, Standing
-from ledgerstone.entrypoints import cli_admin, cli_doctor, cli_erase, cli_move, cli_prove, host
+from ledgerstone.entrypoints import cli_admin, cli_doctor, cli_erase, cli_move, cli_prove, cli_receipts, host
 from ledgerstone.entrypoints.frame import HELP, Door, Program, given_text, moment, verb
 from ledgerstone.errors import UsageError
 
@@ -28,7 +28,7 @@ class Ledgerstone(Program):
         "Remember and recall": ("remember", "recall", "get", "list", "history"),
         "Correct": ("close", "retract"),
         "Erase": ("forget", "expire"),
-        "Prove": ("verify", "audit", "rebuild", "checkpoint", "prove", "verify-proof"),
+        "Prove": ("verify", "audit", "receipts", "explain", "rebuild", "checkpoint", "prove", "verify-proof"),
         "Move": ("backup", "restore", "export", "import"),
         "Set up": ("init", "namespaces", "grants", "keys", "doctor", "completion"),
         "Serve and show": ("mcp", "demo"),
@@ -114,8 +114,11 @@ def remember(door: Door, /, text: str, scope: str | None, namespace: str | None,
 @click.option("--bytes", "most_bytes", type=int, help="What the context may weigh.  [default: 8192]")
 @click.option("--items", "most_items", type=int, help="How many entries it may have.  [default: 16]")
 @click.option("--heads", is_flag=True, help="With --json: the heads it was read at.")
+@click.option("--receipt", is_flag=True, help="Keep signed evidence of what was chosen: ledgerstone explain shows it.")
 @verb
-def recall(door: Door, query: str, mode: str, most_bytes: int | None, most_items: int | None, *, heads: bool) -> None:
+def recall(
+    door: Door, query: str, mode: str, most_bytes: int | None, most_items: int | None, *, heads: bool, receipt: bool
+) -> None:
     """Give a context: open tasks, what is found, what is recent.
 
     Nothing is cut. What does not fit is left out, and counted on standard error.
@@ -127,7 +130,7 @@ def recall(door: Door, query: str, mode: str, most_bytes: int | None, most_items
         items=budget.items if most_items is None else most_items,
     )
     with door.memory() as memory:
-        context = memory.recall(query, mode=Mode(mode), budget=budget)
+        context = memory.recall(query, mode=Mode(mode), budget=budget, receipt=receipt)
 
     from ledgerstone.core.recall import NOTICE
     from ledgerstone.entrypoints import wire
@@ -141,6 +144,8 @@ def recall(door: Door, query: str, mode: str, most_bytes: int | None, most_items
         door.say(notice)
     if context.omitted:
         door.say("left out: " + ", ".join(f"{count} ({reason})" for reason, count in context.omitted.items()))
+    if context.receipt is not None:
+        door.say(f"receipt {context.receipt}")
     door.say(NOTICE if records else "nothing found here")
 
 
@@ -248,7 +253,14 @@ def retract(door: Door, target: str, reason: str, idempotency_key: str | None, *
     _written(door, answer)
 
 
-for command in (*cli_erase.COMMANDS, *cli_move.COMMANDS, *cli_prove.COMMANDS, *cli_admin.COMMANDS, cli_doctor.doctor):
+for command in (
+    *cli_erase.COMMANDS,
+    *cli_move.COMMANDS,
+    *cli_prove.COMMANDS,
+    *cli_receipts.COMMANDS,
+    *cli_admin.COMMANDS,
+    cli_doctor.doctor,
+):
     main.add_command(command)
 
 

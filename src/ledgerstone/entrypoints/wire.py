@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ledgerstone.core.proofs import Attested
     from ledgerstone.core.values import Event, Forgotten, Page, Recall, Record, Remembered, Report
     from ledgerstone.moving import Moved
+    from ledgerstone.receipts import Explained
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _TIME: Final = re.compile(
@@ -121,12 +122,34 @@ def recalled(context: Recall, *, heads: bool = False) -> dict[str, Any]:
         **_present(
             below_floor=[recall.lean(item.record, item.lane) for item in context.below_floor],
             omitted=dict(context.omitted),
+            receipt=context.receipt,
             notices=context.notices,
         ),
     }
     if heads:
         answer["heads"] = _heads(context.heads)
     return answer
+
+
+def receipt(found: Explained) -> dict[str, Any]:
+    """A receipt: what was asked, chosen and left out, and what a stranger checks it by."""
+    drawn = found.receipt
+    return {
+        "receipt": found.id,
+        "query": found.query,
+        "mode": drawn.mode.value,
+        "at": time_text(drawn.at),
+        "bytes": drawn.bytes,
+        "items": [_present(**item._asdict()) for item in found.items],
+        "left_out": {one.reason: one.count for one in drawn.left_out},
+        "heads": _heads({one.namespace: (one.sequence, one.id) for one in drawn.heads}),
+        "scorer": drawn.scorer,
+        "signed": _present(
+            data=found.data.decode(),
+            signature=found.signature.hex(),
+            public=None if found.public is None else found.public.hex(),
+        ),
+    }
 
 
 def page(listing: Page) -> dict[str, Any]:

@@ -1,0 +1,95 @@
+"""The commands that show what a recall chose, and why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from ledgerstone.entrypoints.frame import Door, verb
+
+if TYPE_CHECKING:
+    from ledgerstone.receipts import Explained
+
+QUERY_SHOWN: Final = 60
+
+
+@click.command
+@click.option("--limit", type=click.IntRange(1, 100), default=20, show_default=True, help="How many.")
+@click.option("--drop", "dropped", multiple=True, metavar="ID", help="Take this one out, and its query with it.")
+@click.option("--drop-all", is_flag=True, help="Take all of yours out.")
+@verb
+def receipts(door: Door, limit: int, dropped: tuple[str, ...], *, drop_all: bool) -> None:
+    """List your newest receipts: what ledgerstone recall --receipt kept.
+
+    The newest 10,000 of a store are kept. ledgerstone explain ID shows one.
+    """
+    with door.memory() as memory:
+        if dropped or drop_all:
+            gone = memory.drop_receipts(() if drop_all else dropped)
+            door.answer({"dropped": gone}, f"{gone} taken out")
+            return
+        found = memory.receipts(limit)
+
+    from ledgerstone.entrypoints import shown, wire
+
+    rows = [(one.id, _query(one), f"{one.receipt.mode.value}, {shown.moment(one.receipt.at)}") for one in found]
+    door.answer({"receipts": [wire.receipt(one) for one in found]}, lambda: shown.columns(rows))
+    if not found:
+        door.say("no receipts; ledgerstone recall --receipt keeps one")
+
+
+@click.command
+@click.argument("receipt", metavar="ID")
+@verb
+def explain(door: Door, receipt: str) -> None:
+    """Show what one recall was asked, what it chose and why, and what it left out.
+
+    Its hash and signature are checked first. With --json it carries what a stranger needs to check them.
+    """
+    with door.memory() as memory:
+        found = memory.explain(receipt)
+
+    from ledgerstone.entrypoints import wire
+
+    door.answer(wire.receipt(found), lambda: "\n".join(_lines(found)))
+
+
+def _query(found: Explained) -> str:
+    from ledgerstone.entrypoints import shown
+
+    if found.query is None:
+        return "(erased)"
+    text = shown.one_line(found.query)
+    return text if len(text) <= QUERY_SHOWN else f"{text[: QUERY_SHOWN - 1]}…"
+
+
+def _lines(found: Explained) -> list[str]:
+    from ledgerstone.entrypoints import shown
+
+    receipt = found.receipt
+    head = [
+        ("receipt", found.id),
+        ("query", _query(found)),
+        ("mode", receipt.mode.value),
+        ("at", shown.moment(receipt.at)),
+        (
+            "budget",
+            f"{receipt.bytes} of {receipt.most_bytes} bytes, {len(receipt.chosen)} of {receipt.most_items} items",
+        ),
+        *(("seen", f"{one.namespace} up to commit {one.sequence}") for one in receipt.heads),
+        *(("left out", f"{one.count} ({one.reason})") for one in receipt.left_out),
+        ("ranked by", receipt.scorer),
+    ]
+    chosen = [
+        (
+            item.address or "(not yours to see)",
+            item.lane if item.score is None else f"{item.lane} {item.score / 1_000_000:.3f}",
+            item.standing or "",
+        )
+        for item in found.items
+    ]
+    return [shown.columns(head), "", shown.columns(chosen) if chosen else "nothing was chosen"]
+
+
+COMMANDS: Final = (receipts, explain)

@@ -1,0 +1,54 @@
+"""Receipts from the command line: kept when asked for, shown, taken out."""
+
+from __future__ import annotations
+
+from ledgerstone.core import receipts, signing
+from ledgerstone.core.signing import Keyring
+from tests.cli.conftest import Desk
+
+
+def test_a_receipt_is_kept_and_explained(bound: Desk) -> None:
+    """The recall names it; explain says what was chosen and why, to a program and to a person."""
+    address = bound.ask("remember", "Deploys go out on Tuesdays")["address"]
+
+    name = bound.ask("recall", "when do deploys go out", "--receipt")["receipt"]
+    found = bound.ask("explain", name)
+    shown = bound.run("explain", name).out.decode()
+
+    assert [(item["address"], item["lane"], item["rank"], item["standing"]) for item in found["items"]] == [
+        (address, "lexical", 0, "current")
+    ]
+    assert found["query"] == "when do deploys go out"
+    assert f"receipt    {name}" in shown
+    assert address in shown
+
+
+def test_a_stranger_checks_what_explain_gives(bound: Desk) -> None:
+    """Bytes, signature and public key are all in it."""
+    bound.ask("remember", "Deploys go out on Tuesdays")
+    signed = bound.ask("explain", bound.ask("recall", "deploys", "--receipt")["receipt"])["signed"]
+    keys = Keyring(pins=(bytes.fromhex(signed["public"]),))
+    digest = receipts.digest_of(signed["data"].encode())
+
+    genuine = keys.verifies(
+        receipts.read(signed["data"].encode()).signer, signing.RECEIPT, digest, bytes.fromhex(signed["signature"])
+    )
+
+    assert genuine
+
+
+def test_receipts_are_listed_and_taken_out(bound: Desk) -> None:
+    """Newest first; one by its id, then all; one that is not there is refused and takes nothing with it."""
+    bound.ask("remember", "Deploys go out on Tuesdays")
+    names = [bound.ask("recall", f"deploys {n}", "--receipt")["receipt"] for n in range(3)]
+
+    listed = [one["receipt"] for one in bound.ask("receipts")["receipts"]]
+    code, refused = bound.refuse("receipts", "--drop", "rcp_0000000000000000")
+    one = bound.ask("receipts", "--drop", names[0])
+    rest = bound.ask("receipts", "--drop-all")
+
+    assert listed == names[::-1]
+    assert (code, refused["code"]) == (3, "not_found")
+    assert (one, rest) == ({"dropped": 1}, {"dropped": 2})
+    assert bound.ask("receipts") == {"receipts": []}
+    assert "no receipts" in bound.run("receipts").err
