@@ -43,7 +43,7 @@ DAMAGED: Final = "the vectors of this namespace are damaged; run: ledgerstone re
 # What stands after an apostrophe and says nothing: Ann's, don't.
 APOSTROPHES: Final = frozenset("'\u2019")
 CLITICS: Final = frozenset({"d", "ll", "m", "re", "s", "t", "ve"})
-_ROWS: Final = 4096
+_ROWS: Final = 1024
 
 
 class Matched(NamedTuple):
@@ -281,8 +281,14 @@ def _products(rows: NDArray[np.int8], asked: bytes) -> NDArray[np.int64]:
     import numpy as np  # noqa: PLC0415 - an extra
 
     vector = np.frombuffer(asked, np.int8).astype(np.float32)
-    parts = [rows[start : start + _ROWS].astype(np.float32) @ vector for start in range(0, max(len(rows), 1), _ROWS)]
-    return np.concatenate(parts).astype(np.int64)
+    # Part by part through one small buffer, which stays in the processor's cache.
+    buffer = np.empty((min(_ROWS, len(rows)), len(vector)), np.float32)
+    products = np.empty(len(rows), np.float32)
+    for start in range(0, len(rows), _ROWS):
+        part = rows[start : start + _ROWS]
+        np.copyto(buffer[: len(part)], part)
+        np.dot(buffer[: len(part)], vector, out=products[start : start + len(part)])
+    return products.astype(np.int64)
 
 
 def _chosen(
