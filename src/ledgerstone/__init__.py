@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from ledgerstone.core.values import (
         Act,
         Budget,
+        Condensable,
         Draft,
         Event,
         Finding,
@@ -58,6 +59,7 @@ __all__ = [
     "Budget",
     "Caller",
     "CapacityError",
+    "Condensable",
     "ConflictError",
     "CorruptionError",
     "Draft",

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple, Self
 from ledgerstone import (
     administration,
     auditing,
+    compacting,
     forgetting,
     listing,
     moving,
@@ -37,10 +38,12 @@ from ledgerstone.core.values import (
     STANDING_OF_ENDING,
     Act,
     Budget,
+    Condensable,
     Draft,
     Event,
     Finding,
     Forgotten,
+    Kind,
     Mode,
     Origin,
     Page,
@@ -259,6 +262,54 @@ class Memory:
             made_under = receipts.cited(block.writer, block.identity, receipt)
             answers = self._committed(block, batch, target, idempotency_key, "remember", wire, receipt=made_under)
         return _warned(block, answers, self._ledger.notices())
+
+    def compact(
+        self,
+        summary: str,
+        covers: Sequence[str],
+        *,
+        sources: Sequence[str] = (),
+        key: str | None = None,
+        idempotency_key: str | None = None,
+        allow_secrets: Sequence[str] = (),
+    ) -> Remembered:
+        """Commit a summary that stands for what it ``covers``, in the namespace where that is; as ``remember``.
+
+        At most 32 addresses, current ones and no open tasks, whose texts together are longer than the summary. It may
+        cover summaries, up to 8 levels. What is covered leaves the recent lane and the words of the summary take its
+        place; its address and precise words still lead to it. When anything below is superseded, retracted or erased,
+        the summary is stale. ``sources`` are what it rests on besides, and does not cover.
+        """
+        named = (covers,) if isinstance(covers, str) else tuple(covers)
+        if not named:
+            raise UsageError("compact: what does it cover?", hint="addresses; compaction_candidates proposes some")
+        draft = Draft(
+            text=summary, kind=Kind.SUMMARY, key=key, sources=tuple(dict.fromkeys((*named, *sources))), covers=named
+        )
+        rules.check_types(draft)
+        with self._ledger.reads(self.caller) as (reading, identity):
+            where = self._find(reading, identity, named[0]).where.namespace
+        return self.remember(draft, namespace=where, idempotency_key=idempotency_key, allow_secrets=allow_secrets)
+
+    def compaction_candidates(
+        self,
+        *,
+        scope: Scope | None = None,
+        namespace: str | None = None,
+        before: int | None = None,
+        limit: int = 8,
+    ) -> tuple[Condensable, ...]:
+        """Groups of records that a summary could cover, those with the most bytes first; nothing is written.
+
+        They are current episodes and notes without a key and without an expiry, covered by no summary, trusted enough
+        to be covered, and of one source, else one session. ``before`` (microseconds UTC) keeps to what was said before
+        a time; without it the newest 64 records of each namespace are left out. Of each namespace in sight, or of the
+        one that is named, the 4,096 oldest that fit are looked at. The same store gives the same answer.
+        """
+        with self._ledger.reads(self.caller) as (reading, identity):
+            return compacting.candidates(
+                reading, identity, scope=scope, namespace=namespace, before=before, limit=limit
+            )
 
     def _writing(self, namespace: str, origin: Origin) -> Writing:
         secret = self._secret(namespace)

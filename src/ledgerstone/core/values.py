@@ -351,6 +351,25 @@ class Remembered:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Condensable:
+    """Records of one namespace that one summary could cover: said in one source, or in one session, or in neither.
+
+    ``covers`` are their addresses, oldest first; ``since`` and ``until`` when the first and the last was said.
+    ``bytes`` is the size of their texts together: the summary must be shorter, and the difference is what a context
+    is freed of. The store keeps the texts.
+    """
+
+    namespace: str
+    scope: Scope
+    covers: tuple[str, ...]
+    source: str | None
+    session: str | None
+    since: int
+    until: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Recalled:
     """One entry of a recall: the record and why it was chosen; ``score`` is a fixed-point integer or None."""
 

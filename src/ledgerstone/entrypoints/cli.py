@@ -8,13 +8,22 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
-from ledgerstone.core.values import MAX_LIST, Draft, Kind, Lane, Mode, Retention, Scope, Standing
-from ledgerstone.entrypoints import cli_admin, cli_doctor, cli_erase, cli_move, cli_prove, cli_receipts, host
-from ledgerstone.entrypoints.frame import HELP, Door, Program, given_text, moment, verb
+from ledgerstone.core.values import MAX_LIST, Draft, Kind, Lane, Mode, Retention, Scope
+from ledgerstone.entrypoints import (
+    cli_admin,
+    cli_curate,
+    cli_doctor,
+    cli_erase,
+    cli_move,
+    cli_prove,
+    cli_receipts,
+    host,
+)
+from ledgerstone.entrypoints.frame import HELP, Door, Program, given_text, moment, verb, written
 from ledgerstone.errors import UsageError
 
 if TYPE_CHECKING:
-    from ledgerstone.core.values import Page, Record, Remembered
+    from ledgerstone.core.values import Page, Record
     from ledgerstone.memory import Memory
 
 # Where a write may go without the id of a namespace.
@@ -27,6 +36,7 @@ class Ledgerstone(Program):
     sections: ClassVar = {
         "Remember and recall": ("remember", "recall", "get", "list", "history"),
         "Correct": ("close", "retract"),
+        "Condense": ("compact",),
         "Erase": ("forget", "expire"),
         "Prove": ("verify", "audit", "receipts", "explain", "rebuild", "checkpoint", "prove", "verify-proof"),
         "Move": ("backup", "restore", "export", "import"),
@@ -105,7 +115,7 @@ def remember(door: Door, /, text: str, scope: str | None, namespace: str | None,
                 draft, scope=where, namespace=namespace, idempotency_key=name, allow_secrets=allowed
             ),
         )
-    _written(door, answer)
+    written(door, answer)
 
 
 @main.command
@@ -237,7 +247,7 @@ def close(door: Door, target: str, reason: str | None, idempotency_key: str | No
     """Close an open task; its text stays as it was."""
     with door.memory() as memory:
         answer = memory.close_task(target, reason=reason, idempotency_key=idempotency_key)
-    _written(door, answer)
+    written(door, answer)
 
 
 @main.command
@@ -250,10 +260,11 @@ def retract(door: Door, target: str, reason: str, idempotency_key: str | None, *
     """Withdraw a memory: it leaves recall, and history keeps it."""
     with door.memory() as memory:
         answer = memory.retract(target, reason=reason, reject=reject, idempotency_key=idempotency_key)
-    _written(door, answer)
+    written(door, answer)
 
 
 for command in (
+    *cli_curate.COMMANDS,
     *cli_erase.COMMANDS,
     *cli_move.COMMANDS,
     *cli_prove.COMMANDS,
@@ -262,31 +273,6 @@ for command in (
     cli_doctor.doctor,
 ):
     main.add_command(command)
-
-
-def _written(door: Door, answer: Remembered) -> None:
-    """Show what a write came to: its address, and beside it where it stands."""
-    from ledgerstone.entrypoints import wire
-    from ledgerstone.entrypoints.shown import brief
-
-    found = answer.record
-    door.answer(wire.remembered(answer), found.address)
-    made = "new " if answer.created_namespace else ""
-    status = "" if found.status.value == "active" else f" {found.status.value}"
-    door.say(
-        f"{found.kind.value}{status} in {made}{found.scope.value} {found.namespace}, {found.trust.word}, "
-        f"commit {answer.sequence}"
-    )
-    for notice in answer.notices:
-        door.say(notice)
-    if answer.repeated:
-        door.say("it was written before under this idempotency key")
-    if answer.replaced is not None and answer.replaced.text not in {None, found.text}:
-        door.say(f"it replaces {answer.replaced.address}: {brief(answer.replaced)}")
-    if found.standing is Standing.CONTESTED:
-        door.say("it is contested: what it would replace has a higher trust and stays current")
-    if found.standing is Standing.HELD:
-        door.say("it is held: this value was rejected before, and stays so until the user says it")
 
 
 def _entries(

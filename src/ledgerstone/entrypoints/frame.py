@@ -15,6 +15,7 @@ from ledgerstone.entrypoints import host
 from ledgerstone.errors import LedgerstoneError, NamespaceError, UsageError
 
 if TYPE_CHECKING:
+    from ledgerstone.core.values import Remembered
     from ledgerstone.memory import Memory
 
 P = ParamSpec("P")
@@ -213,3 +214,28 @@ def given_text(argument: str) -> str:
             f"standard input: UTF-8, not byte 0x{data[error.start]:02x} at {error.start}",
             hint="convert it first: iconv -t UTF-8",
         ) from None
+
+
+def written(door: Door, answer: Remembered) -> None:
+    """Show what a write came to: its address, and beside it where it stands."""
+    from ledgerstone.entrypoints import wire
+    from ledgerstone.entrypoints.shown import brief
+
+    found = answer.record
+    door.answer(wire.remembered(answer), found.address)
+    made = "new " if answer.created_namespace else ""
+    status = "" if found.status.value == "active" else f" {found.status.value}"
+    door.say(
+        f"{found.kind.value}{status} in {made}{found.scope.value} {found.namespace}, {found.trust.word}, "
+        f"commit {answer.sequence}"
+    )
+    for notice in answer.notices:
+        door.say(notice)
+    if answer.repeated:
+        door.say("it was written before under this idempotency key")
+    if answer.replaced is not None and answer.replaced.text not in {None, found.text}:
+        door.say(f"it replaces {answer.replaced.address}: {brief(answer.replaced)}")
+    if found.standing.value == "contested":
+        door.say("it is contested: what it would replace has a higher trust and stays current")
+    if found.standing.value == "held":
+        door.say("it is held: this value was rejected before, and stays so until the user says it")

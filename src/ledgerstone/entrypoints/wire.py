@@ -13,7 +13,7 @@ from ledgerstone.errors import UsageError
 
 if TYPE_CHECKING:
     from ledgerstone.core.proofs import Attested
-    from ledgerstone.core.values import Event, Forgotten, Page, Recall, Record, Remembered, Report
+    from ledgerstone.core.values import Condensable, Event, Forgotten, Page, Recall, Record, Remembered, Report
     from ledgerstone.moving import Moved
     from ledgerstone.receipts import Explained
 
@@ -108,6 +108,24 @@ def remembered(answer: Remembered) -> dict[str, Any]:
             created_namespace=answer.created_namespace or None,
             notices=answer.notices,
         ),
+    }
+
+
+def condensable(found: Iterable[Condensable]) -> dict[str, Any]:
+    """Groups of records that a summary could cover, and how many bytes of text each has."""
+    return {
+        "groups": [
+            {
+                "namespace": group.namespace,
+                "scope": group.scope.value,
+                "covers": list(group.covers),
+                **_present(source=group.source, session=group.session),
+                "since": time_text(group.since),
+                "until": time_text(group.until),
+                "bytes": group.bytes,
+            }
+            for group in found
+        ]
     }
 
 
@@ -330,6 +348,7 @@ def _present(**fields: Any) -> dict[str, Any]:
 
 __all__ = [
     "attested",
+    "condensable",
     "event",
     "events",
     "forgotten",

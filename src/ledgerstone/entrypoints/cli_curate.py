@@ -1,0 +1,76 @@
+"""The commands that tend what is there: condense it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from ledgerstone.core.values import Scope
+from ledgerstone.entrypoints.frame import Door, given_text, moment, verb, written
+from ledgerstone.errors import UsageError
+
+if TYPE_CHECKING:
+    from ledgerstone.core.values import Condensable
+
+
+@click.command
+@click.argument("text", metavar="[TEXT|-]", required=False)
+@click.option("--covers", multiple=True, metavar="ADDRESS", help="A record that the summary stands for. (many)")
+@click.option("--source-of", "sources", multiple=True, metavar="ADDRESS", help="One it rests on besides. (many)")
+@click.option("--key", help="A name for what it is about.")
+@click.option("--idempotency-key", metavar="NAME", help="Said again under the same name, it is not written twice.")
+@click.option("--plan", is_flag=True, help="Write nothing; show what could be condensed.")
+@click.option("--before", type=moment, metavar="TIME", help="With --plan: said before this.  [default: not the newest]")
+@click.option("--scope", type=click.Choice([each.value for each in Scope]), help="With --plan: only there.")
+@click.option("--namespace", metavar="ID", help="With --plan: only there.")
+@click.option("--limit", type=click.IntRange(1, 64), default=8, show_default=True, help="With --plan: so many groups.")
+@verb
+def compact(door: Door, /, text: str | None, covers: tuple[str, ...], **asked: Any) -> None:
+    """Keep a summary that stands for what it covers; prints its address.
+
+    The summary is yours to write, and shorter than what it covers; with - it is standard input. What is covered stays,
+    under its address and for precise words. With --plan groups of old records are proposed, and nothing is written.
+    """
+    write = {name: asked.pop(name) for name in ("sources", "key", "idempotency_key")}
+    if asked.pop("plan"):
+        if text is not None or covers or any(write.values()):
+            raise UsageError("compact --plan: writes nothing, so there is no summary and nothing it covers")
+        scope = asked.pop("scope")
+        with door.memory() as memory:
+            found = memory.compaction_candidates(scope=None if scope is None else Scope(scope), **asked)
+        _planned(door, found)
+        return
+    if text is None:
+        raise UsageError("compact: a summary, or --plan", hint="the plan proposes addresses to cover")
+    with door.memory() as memory:
+        answer = memory.compact(given_text(text), covers, **write)
+    written(door, answer)
+
+
+def _planned(door: Door, found: tuple[Condensable, ...]) -> None:
+    from ledgerstone.entrypoints import shown, wire
+
+    def text() -> str:
+        return "\n\n".join(
+            f"{len(group.covers)} records, {group.bytes} bytes  {shown.dim(_told(group))}\n"
+            + "\n".join(f"{shown.MARGIN}{address}" for address in group.covers)
+            for group in found
+        )
+
+    door.answer(wire.condensable(found), text)
+    if not found:
+        door.say("nothing here to condense")
+
+
+def _told(group: Condensable) -> str:
+    from ledgerstone.entrypoints import shown
+
+    told = f"source {group.source}" if group.source is not None else f"session {group.session or 'none'}"
+    return shown.one_line(
+        f"{group.scope.value} {group.namespace} \u00b7 {told} \u00b7 "
+        f"{shown.moment(group.since)} to {shown.moment(group.until)}"
+    )
+
+
+COMMANDS: Final = (compact,)

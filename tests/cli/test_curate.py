@@ -1,0 +1,51 @@
+"""Condensing from the command line: a plan, and a summary that somebody wrote."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Desk
+
+FUTURE = "2100-01-01"
+
+
+def told(bound: Desk) -> list[str]:
+    """The addresses of three episodes."""
+    text = "It rained on day {} from the morning on, and the cedar stood in water."
+    return [bound.ask("remember", text.format(day), "--kind", "episode")["address"] for day in range(3)]
+
+
+def test_a_plan_is_carried_out_by_its_addresses(bound: Desk) -> None:
+    """What ``compact --plan`` proposes is what ``compact`` takes; the text may come from standard input."""
+    said = told(bound)
+
+    group = bound.ask("compact", "--plan", "--before", FUTURE)["groups"][0]
+    flags = [flag for address in group["covers"] for flag in ("--covers", address)]
+    summary = bound.ask("compact", "-", *flags, given=b"Three days of rain.")
+
+    assert group["covers"] == said
+    assert group["bytes"] == 3 * len("It rained on day 0 from the morning on, and the cedar stood in water.")
+    assert bound.ask("get", summary["address"])["covers"] == said
+    assert bound.ask("compact", "--plan", "--before", FUTURE) == {"groups": []}
+
+
+def test_a_plan_is_shown_to_people(bound: Desk) -> None:
+    """How many records and bytes, where they were said, and their addresses; or that there is nothing."""
+    assert "nothing here to condense" in bound.invoke("compact", "--plan").stderr
+
+    said = told(bound)
+    shown = bound.invoke("compact", "--plan", "--before", FUTURE).stdout
+
+    assert shown.startswith("3 records, 207 bytes")
+    assert all(address in shown for address in said)
+
+
+def test_a_plan_and_a_summary_are_two_things(bound: Desk) -> None:
+    """Neither, and both at once, are refused with what to do; a summary over what is named is kept."""
+    said = told(bound)
+
+    for asked in (("compact",), ("compact", "Rain.", "--plan"), ("compact", "--plan", "--covers", said[0])):
+        assert bound.refuse(*asked)[1]["code"] == "usage"
+
+    assert bound.invoke("compact", "Rain.", "--covers", said[0]).stdout.startswith("mem_")
