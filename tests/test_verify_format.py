@@ -62,17 +62,21 @@ def test_golden_ledger_has_no_fault() -> None:
 
 CALLERS: Final = (ADA, MODEL, TOOL, STRANGER, ELSEWHERE)
 ATTEMPTS: Final = 100
+ACTS: Final = ("remember", "remember", "remember", "close", "retract") * 4 + ("forget", "share", "isolate")
 
 
 def live(scratch: Scratch, chance: random.Random) -> int:
     """Try many things as several callers, most of which the rules refuse; how many they let in."""
     known: list[str] = [NOBODY]
     admitted = 0
+    team = scratch.memory.share("team")
     for attempt in range(ATTEMPTS):
         memory = scratch.by(chance.choice(CALLERS))
         scratch.wait(chance.choice((-1, 0, 1)))
         with suppress(LedgerstoneError):
-            match chance.choice(("remember", "remember", "remember", "close", "retract") * 4 + ("forget",)):
+            match chance.choice(
+                ("remember", "remember", "remember", "close", "retract") * 4 + ("forget", "share", "isolate")
+            ):
                 case "remember":
                     kind = chance.choice(tuple(Kind))
                     sources = tuple(dict.fromkeys(chance.choices(known, k=chance.randrange(4))))
@@ -88,6 +92,11 @@ def live(scratch: Scratch, chance: random.Random) -> int:
                     made = memory.remember(draft, scope=Scope.PROJECT)
                 case "forget":
                     memory.forget(chance.choice(known), dry_run=False)
+                    continue
+                case "share":
+                    made = memory.remember("word " * attempt, namespace=team)
+                case "isolate":
+                    memory.isolate(memory.bound()["project"], isolated=chance.random() < 1 / 2)
                     continue
                 case "close":
                     made = memory.close_task(chance.choice(known), reason="done")
@@ -357,6 +366,11 @@ def _exported(**fields: str) -> Line:
     return {"format": 1, "entry": "export", "sequence": 5, "head": "00" * 32, **fields}
 
 
+def _set(**fields: Any) -> Line:
+    entry = {"format": 1, "entry": "setting", "id": "set_0000000000000000", "setting": "isolated", "value": 1}
+    return {**entry, "namespace": PROJECT, **fields}
+
+
 BOBS_GRANT: Final[str] = json.loads(the(ledger.lines(), "commit", sequence=18)["header"])["stamp"]["grant"]
 FORGED: Final[dict[str, tuple[Edit, str]]] = {
     "another history": (header(5, history="00" * 32), "history"),
@@ -452,6 +466,9 @@ FORGED: Final[dict[str, tuple[Edit, str]]] = {
         instead(STORE, 8, {"format": 1, "entry": "parting", "without": ["ns_0000000000000000"]}),
         "parting rule",
     ),
+    "a setting of what was never made": (instead(STORE, 8, _set(namespace="ns_0000000000000000")), "setting rule"),
+    "a setting that no rule knows": (instead(STORE, 8, _set(setting="colour")), "setting rule"),
+    "a setting at a value it has not": (instead(STORE, 8, _set(value=2)), "setting rule"),
     "a namespace that was left": (
         instead(STORE, 8, {"format": 1, "entry": "parting", "without": [PROJECT]}),
         "namespace",

@@ -184,11 +184,12 @@ TYPES: dict[str, Callable[[Any], bool]] = {
     "line": text(1024),
     "reasons": text(4096),
     "labels": array(16, text(64)),
+    "slug": matches("[a-z_]{1,64}"),
     "slugs": array(16, matches("[a-z_]{1,64}")),
     "hashes": array(32, HASH),
     "listed": array(MOST_ENTRIES, HASH),
     "places": array(MOST_ENTRIES, matches("ns" + ID)),
-    **{prefix: matches(prefix + ID) for prefix in ("mem", "ns", "prn", "ses", "hst", "grt", "key")},
+    **{prefix: matches(prefix + ID) for prefix in ("mem", "ns", "prn", "ses", "hst", "grt", "key", "set")},
     "named": matches("(?:prn|ses|hst)" + ID),
     "scope": words("session", "project", "user", "global", "shared", "store"),
     "kind": words("note", "fact", "episode", "task", "summary", "procedure", "prospective"),
@@ -243,11 +244,12 @@ ON_STORE = {
     "erasure": "erases?:listed strikes?:listed content?",
     "export": "sequence:count head:hash namespace?:ns",
     "parting": "without:places",
+    "setting": "id:set setting:slug value:count namespace?:ns",
 }
-RESERVED = {"promotion", "token", "setting", "adopt", "inbox", "values", "wake"}
+RESERVED = {"promotion", "token", "adopt", "inbox", "values", "wake"}
 NOUNS = IN_NAMESPACES.keys() | ON_STORE.keys() | RESERVED
-REVOCABLE = {"alias", "grant"}
-OWN_IDS = {"grant": "grant", "namespace": "namespace", "key": "key", "name": "id"}
+REVOCABLE = {"alias", "grant", "setting"}
+OWN_IDS = {"grant": "grant", "namespace": "namespace", "key": "key", "name": "id", "setting": "id"}
 
 # 7. Header.
 HEADER = (
@@ -636,12 +638,16 @@ def judge_store(chain: Chain, store: Store, entry: dict[str, Any]) -> None:
         target = chain.where.get(entry["revokes"], -1)
         stands = target >= 0 and chain.entries[target].reason == 0 and chain.entries[target].noun in REVOCABLE
         need(stands, "revoke", "names nothing that stands")
-    elif noun in {"export", "parting"}:
+    elif noun in {"export", "parting", "setting"}:
+        if noun == "setting":
+            known = entry["setting"] == "isolated" and entry["value"] <= 1 and "namespace" in entry
+            need(known, noun, "is none of rules version 1")
+            need(entry["id"] not in store.ids, noun, "its id stands twice")
         named = {*entry.get("without", ()), *([entry["namespace"]] if "namespace" in entry else [])}
         need(named <= store.made.keys() - store.parted.keys(), noun, "was never made here, or was left before")
         if noun == "export" and not named:
-            known = entry["sequence"] < len(chain.commits) and chain.commits[entry["sequence"]].hex() == entry["head"]
-            if not known:
+            here = entry["sequence"] < len(chain.commits) and chain.commits[entry["sequence"]].hex() == entry["head"]
+            if not here:
                 raise Fault("export", "names no earlier commit of the store chain")
     elif noun in OWN_IDS:
         need(entry[OWN_IDS[noun]] not in store.ids, "key_entry" if noun == "key" else noun, "its id stands twice")

@@ -9,11 +9,20 @@ from typing import Any
 from ledgerstone.anchors import Anchor
 from ledgerstone.core import canonical, rules
 from ledgerstone.core.authority import Caller, Denial, Place
-from ledgerstone.core.entries import AliasEntry, GrantEntry, KeyEntry, NamespaceEntry, RestoreEntry, RevokeEntry
+from ledgerstone.core.entries import (
+    AliasEntry,
+    GrantEntry,
+    KeyEntry,
+    NamespaceEntry,
+    RestoreEntry,
+    RevokeEntry,
+    SettingEntry,
+)
 from ledgerstone.core.namespaces import choose_remote, normalise_remote, readable, unknown
 from ledgerstone.core.rules import Admitted
 from ledgerstone.core.signing import COMMIT, Keyring, SigningKey, key_id
 from ledgerstone.core.values import (
+    ISOLATED,
     MAX_DRAFTS,
     MAX_INTEGER,
     MAX_NAME_BYTES,
@@ -120,6 +129,34 @@ def detach(ledger: Ledger, caller: Caller, namespace: str, value: str) -> None:
     _administer(ledger, caller, make)
 
 
+def share(ledger: Ledger, caller: Caller, name: str) -> str:
+    """Make a namespace that several may be granted; returns its id."""
+    canonical.text(name, name="name", least=1, most=MAX_NAME_BYTES)
+    with ledger.writes(caller) as block:
+        block.reading.catalogued()
+        admin = block.authorize(Act.ADMIN, _store_place(block.reading))
+        if block.identity.scoped(Scope.SHARED, None, name) is not None:
+            raise UsageError(f"{readable(name)} is there already", hint="see: ledgerstone namespaces")
+        return block.share(name, admin.grant).namespace
+
+
+def isolate(ledger: Ledger, caller: Caller, namespace: str, *, isolated: bool) -> None:
+    """Let a project keep to itself, or see what is wider again; as it is already, nothing is written."""
+    with ledger.writes(caller) as block:
+        identity = block.identity
+        block.reading.catalogued()
+        admin = block.authorize(Act.ADMIN, _store_place(block.reading))
+        place = identity.place(namespace)
+        if place is None:
+            raise unknown(namespace)
+        if place.scope is not Scope.PROJECT:
+            raise UsageError(f"isolate: a project, and {namespace} is of scope {place.scope.value}")
+        if identity.isolated(namespace) != isolated:
+            made = canonical.identifier("set", ledger.entropy(10))
+            entry = SettingEntry(id=made, setting=ISOLATED, value=int(isolated), namespace=namespace)
+            block.store_commit([rules.plain(entry)], principal=block.principal, origin=caller.origin, grant=admin.grant)
+
+
 def _standing(reading: Reading, noun: str) -> Iterator[Listing]:
     """All entries of the store chain under a noun that nothing ended, each once."""
     seen: set[int] = set()
@@ -155,6 +192,7 @@ def namespaces(ledger: Ledger, caller: Caller) -> tuple[dict[str, Any], ...]:
                     "open": head.counts.open,
                     "sequence": head.sequence,
                     "head": head.id.hex(),
+                    **({"isolated": True} if identity.isolated(entry.namespace) else {}),
                 }
             )
         return tuple(found)
@@ -166,7 +204,12 @@ def bound(ledger: Ledger, caller: Caller) -> dict[str, Any]:
         answer: dict[str, Any] = {"principal": caller.principal, "known": identity.principal is not None}
         visible, problems = identity.visible()
         for where, place in visible:
-            answer[place.scope.value] = where.namespace
+            if place.scope is Scope.SHARED:
+                answer.setdefault(Scope.SHARED.value, []).append(where.namespace)
+            else:
+                answer[place.scope.value] = where.namespace
+        if identity.hides(Scope.USER):
+            answer[ISOLATED] = True
         return answer | problems
 
 

@@ -20,6 +20,7 @@ from ledgerstone.core.entries import (
     RefusalEntry,
     RestoreEntry,
     RetractEntry,
+    SettingEntry,
 )
 from ledgerstone.core.values import Event
 from ledgerstone.errors import CorruptionError
@@ -88,7 +89,7 @@ def _event(
                 target = next((one for one in erased if memory in {None, one.partition("@")[0]}), None)
         case GrantEntry():
             target = entry.grant
-        case NamespaceEntry() | RestoreEntry() | ExportEntry():
+        case NamespaceEntry() | RestoreEntry() | ExportEntry() | SettingEntry():
             target = entry.namespace
         case PartingEntry():
             count = len(entry.without)

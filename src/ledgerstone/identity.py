@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from ledgerstone.core import canonical
 from ledgerstone.core.authority import Caller, Denial, Place, authorize
-from ledgerstone.core.entries import AliasEntry, GrantEntry, NameEntry, NamespaceEntry
+from ledgerstone.core.entries import AliasEntry, GrantEntry, NameEntry, NamespaceEntry, SettingEntry
 from ledgerstone.core.namespaces import (
     NEW_HINT,
     Match,
@@ -17,13 +17,15 @@ from ledgerstone.core.namespaces import (
     unknown,
     unresolved,
 )
-from ledgerstone.core.projection import PARTED, SCOPED, alias_lookup, name_lookup, scoped_lookup
-from ledgerstone.core.values import Act, AliasOf, NameOf, Refusal, Scope
+from ledgerstone.core.projection import PARTED, SCOPED, alias_lookup, name_lookup, scoped_lookup, setting_lookup
+from ledgerstone.core.values import ISOLATED, Act, AliasOf, NameOf, Refusal, Scope
 from ledgerstone.errors import CorruptionError, LedgerstoneError, NamespaceError
 from ledgerstone.reading import Chain, Reading
 
 # Most specific first: the order in which reads look and in which equals are shown.
 VISIBLE_SCOPES: Final = (Scope.SESSION, Scope.PROJECT, Scope.USER, Scope.GLOBAL)
+# What an isolated project does not see.
+WIDER: Final = frozenset({Scope.USER, Scope.GLOBAL, Scope.SHARED})
 DEFAULT_NAME: Final = "default"
 
 
@@ -208,10 +210,42 @@ class Identity:
                 confirms=match.namespace,
             )
 
+    def isolated(self, namespace: str) -> bool:
+        """Whether a project keeps to itself, by the newest of its settings."""
+        found = [
+            (proven.position, proven.entry.value)
+            for proven, _ in self.reading.listings("setting", setting_lookup(ISOLATED, namespace))
+            if isinstance(proven.entry, SettingEntry)
+            and (proven.entry.setting, proven.entry.namespace) == (ISOLATED, namespace)
+        ]
+        if not found:
+            # That it was never set is believed once the rows were counted.
+            self.reading.catalogued()
+        return bool(found) and max(found)[1] == 1
+
+    def hides(self, scope: Scope) -> bool:
+        """Whether the project that this caller is bound to is isolated from a scope."""
+        if scope not in WIDER or self.caller.project is None:
+            return False
+        try:
+            project = self._project().place.namespace
+        except CorruptionError:
+            raise
+        except LedgerstoneError:
+            return False
+        return project is not None and self.isolated(project)
+
+    def _shared(self, act: Act) -> list[Place]:
+        """The shared namespaces that a grant of this caller names, each once, in the order of the grants."""
+        named = dict.fromkeys(grant.namespace for grant in self.grants if grant.act is act)
+        places = [self.place(namespace) for namespace in named if namespace is not None]
+        return [place for place in places if place is not None and place.scope is Scope.SHARED]
+
     def visible(self, act: Act = Act.READ) -> tuple[list[tuple[Chain, Place]], dict[str, str]]:
         """The chains that this caller is bound to and may act in, most specific first, and what was unresolved.
 
-        The second part says, for a scope that hints failed to resolve, what to do about it.
+        Shared namespaces come last. An isolated project hides what is wider than itself, whoever asks. The second part
+        says, for a scope that hints failed to resolve, what to do about it.
         """
         found: list[tuple[Chain, Place]] = []
         problems: dict[str, str] = {}
@@ -227,17 +261,24 @@ class Identity:
             except LedgerstoneError as error:
                 problems[scope.value] = f"unresolved: {error.message}; {error.hint}"
                 continue
-            place = target.place
-            if place.namespace is None:
+            if target.place.namespace is None:
                 if scope is Scope.PROJECT:
                     problems[scope.value] = "new: nothing was remembered here yet"
                 continue
-            allowed = self.allowed(act, place)
-            if isinstance(allowed, GrantEntry):
-                found.append((self.chain(place.namespace), place))
-            else:
-                self.denials.append(Denial(act, allowed, place, self.principal))
+            self._see(act, target.place, found)
+            if scope is Scope.PROJECT and self.isolated(target.place.namespace):
+                return found, problems
+        for place in self._shared(act):
+            self._see(act, place, found)
         return found, problems
+
+    def _see(self, act: Act, place: Place, found: list[tuple[Chain, Place]]) -> None:
+        """Add a namespace to what is visible, or note that it is denied."""
+        allowed = self.allowed(act, place)
+        if place.namespace is not None and isinstance(allowed, GrantEntry):
+            found.append((self.chain(place.namespace), place))
+        elif isinstance(allowed, Refusal):
+            self.denials.append(Denial(act, allowed, place, self.principal))
 
     def passed_over(self, act: Act) -> None:
         """Somebody named an id that exists outside what this caller is bound to."""

@@ -513,6 +513,26 @@ class Block:
             batch.add(one)
         batch.append(self.writer, self.reading.keyring)
 
+    def share(self, name: str, admin: str) -> Chain:
+        """Make a shared namespace, which is nobody's own, under the grant of an administrator.
+
+        With it come the grants by which its maker reaches it; nobody has any other way to it.
+        """
+        new: list[Admitted] = []
+        begin = self._namespace(Target(Place(None, Scope.SHARED, None), None, name), new)
+        grants = [
+            GrantEntry(
+                grant=canonical.identifier("grt", self._ledger.entropy(10)),
+                principal=self.principal,
+                act=act,
+                namespace=begin.namespace,
+            )
+            for act in (Act.CREATE, Act.READ, Act.WRITE, Act.FORGET)
+        ]
+        new += map(rules.plain, grants)
+        self.store_commit(new, principal=self.principal, origin=self.identity.caller.origin, grant=admin)
+        return self._begin(begin, self.principal, grants[0].grant)
+
     def settle(self, target: Target, act: Act = Act.WRITE) -> tuple[Chain, Stamp]:
         """Authorise an act at a target, make what it needs (namespace, names of session and host), and stamp it."""
         identity, caller, place = self.identity, self.identity.caller, target.place

@@ -405,7 +405,9 @@ class Memory:
         """The version before, for whoever may read it."""
         place = block.identity.place(where.namespace)
         position = block.reading.reader.version_at(where.number, record.memory, record.version - 1)
-        if position is None or place is None or isinstance(block.identity.allowed(Act.READ, place), Refusal):
+        if position is None or place is None or block.identity.hides(place.scope):
+            return None
+        if isinstance(block.identity.allowed(Act.READ, place), Refusal):
             return None
         return block.reading.record(where, record.scope, position)
 
@@ -852,6 +854,21 @@ class Memory:
     def detach(self, namespace: str, value: str) -> None:
         """End every alias of a project that has this remote or path as its value. Takes admin."""
         administration.detach(self._ledger, self.caller, namespace, value)
+
+    def share(self, name: str) -> str:
+        """Make a shared namespace, reached by grants on it alone; returns its id. Takes admin.
+
+        Its maker may read, write and forget there; others by ``grant(..., namespace=...)``. Whoever may read it finds
+        it in every recall, after what is its own.
+        """
+        return administration.share(self._ledger, self.caller, name)
+
+    def isolate(self, namespace: str, *, isolated: bool = True) -> None:
+        """Let a project keep to itself: where it is bound, no read shows user, global or shared. Takes admin.
+
+        Whoever asks, and whatever is granted. What is written to those by name is written there.
+        """
+        administration.isolate(self._ledger, self.caller, namespace, isolated=isolated)
 
     def namespaces(self) -> tuple[dict[str, Any], ...]:
         """Every namespace this caller may read or write, with its scope, name, aliases, head and totals."""

@@ -21,7 +21,7 @@ from ledgerstone.core.entries import (
     Stamp,
 )
 from ledgerstone.core.facts import Known, Own
-from ledgerstone.core.projection import GRANTED, NAMED, PARTED, REVOCABLE, SCOPED, STRUCK, TOMBSTONE, own
+from ledgerstone.core.projection import GRANTED, NAMED, PARTED, REVOCABLE, SCOPED, SET, STRUCK, TOMBSTONE, own
 from ledgerstone.core.values import (
     DEFAULT_FLOOR,
     STANDING_OF_ENDING,
@@ -338,7 +338,7 @@ class Reading:
         if self._heads.fenced or self._heads.catalogued == head.id:
             return
         sizes = self.reader.catalog_sizes(self.store.number)
-        second = {SCOPED: "namespace", NAMED: "name", GRANTED: "grant"}
+        second = {SCOPED: "namespace", NAMED: "name", GRANTED: "grant", SET: "setting"}
         listed = sum(count for noun, count in sizes.items() if noun not in {*second, STRUCK, PARTED})
         if listed != head.counts.entries or any(
             sizes.get(way, 0) != sizes.get(noun, 0) for way, noun in second.items()

@@ -1,4 +1,4 @@
-"""Condensing from the command line: a plan, and a summary that somebody wrote."""
+"""Condensing and arranging from the command line: plans, summaries, shared and isolated namespaces."""
 
 from __future__ import annotations
 
@@ -49,3 +49,28 @@ def test_a_plan_and_a_summary_are_two_things(bound: Desk) -> None:
         assert bound.refuse(*asked)[1]["code"] == "usage"
 
     assert bound.invoke("compact", "Rain.", "--covers", said[0]).stdout.startswith("mem_")
+
+
+def test_a_project_is_isolated_at_a_terminal(bound: Desk) -> None:
+    """What the user has elsewhere is not seen in it, until that is turned off; a program may do neither."""
+    project = bound.ask("namespaces")["bound"]["project"]
+    bound.ask("remember", "I like cedars", "--scope", "user")
+    assert bound.refuse("namespaces", "isolate", project, "on")[1]["code"] == "authority"
+
+    seen = []
+    for state in ("on", "off"):
+        assert bound.sit("namespaces", "isolate", project, state, "--yes").code == 0
+        seen.append([item["text"] for item in bound.ask("recall", "cedars")["items"]])
+
+    assert seen == [[], ["I like cedars"]]
+
+
+def test_a_shared_namespace_is_made_at_a_terminal(bound: Desk) -> None:
+    """Its id is what a write and a grant name; it is listed with its name and bound here."""
+    made = bound.sit("namespaces", "create", "--shared", "team", "--yes").out.decode().split()[-1]
+
+    bound.ask("remember", "We like cedars", "--namespace", made)
+
+    assert bound.ask("namespaces")["bound"]["shared"] == [made]
+    assert "team" in bound.invoke("namespaces").stdout
+    assert [item["scope"] for item in bound.ask("recall", "cedars")["items"]] == ["shared"]

@@ -239,10 +239,13 @@ SEALED = named("cedar", lambda sealed: NameEntry(id=ADA, of=NameOf.PRINCIPAL, co
         ),
         (AliasEntry(namespace=PROJECT, of=AliasOf.PATH, content=SEALED), (("alias", "path cedar"),)),
         (grant(1, Act.READ), (("grant", ADA), ("granted", opaque("grt", 1)))),
-        (SettingEntry(id=opaque("set", 1), setting="isolated", value=1), (("setting", "isolated "),)),
+        (
+            SettingEntry(id=opaque("set", 1), setting="isolated", value=1),
+            (("setting", "isolated "), ("set", opaque("set", 1))),
+        ),
         (
             SettingEntry(id=opaque("set", 2), setting="isolated", value=1, namespace=PROJECT),
-            (("setting", f"isolated {PROJECT}"),),
+            (("setting", f"isolated {PROJECT}"), ("set", opaque("set", 2))),
         ),
         (KeyEntry(key=KEYS.signer or "", public=bytes(32)), (("key", KEYS.signer or ""),)),
         (GenesisEntry(scope=Scope.STORE, nonce=NONCE, owner=ADA), (("genesis", ""),)),

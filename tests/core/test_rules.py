@@ -322,11 +322,11 @@ OF_THE_STORE: list[Entry] = [
     ErasedEntry(namespace=PROJECT, sequence=1, count=1),
     ExportEntry(namespace=PROJECT, sequence=0, head=b"h" * 32),
     PartingEntry(without=(PROJECT,)),
+    SettingEntry(id=opaque("set", 1), setting="isolated", value=1, namespace=PROJECT),
 ]
 OF_NOBODY: list[Entry] = [
     ValuesEntry(content=SEALED),
     WakeEntry(),
-    SettingEntry(id=opaque("set", 1), setting="isolated", value=1),
 ]
 
 
@@ -653,6 +653,23 @@ def test_what_leaves_a_store_was_made_there(leaving: Entry) -> None:
     with pytest.raises(RuleError, match="was left before"):
         rules.check_arranged(leaving, store.folded)
     rules.check_arranged(ExportEntry(sequence=0, head=b"h" * 32), store.folded)
+
+
+def test_a_setting_is_one_that_is_known() -> None:
+    """Of a namespace that was made here, at a value that it has, under an id of its own."""
+    store, setting = store_chain(), SettingEntry(id=opaque("set", 1), setting="isolated", value=1, namespace=PROJECT)
+
+    for entry in (setting, replace(setting, value=0)):
+        rules.check_arranged(entry, store.folded)
+
+    for wrong in ({"setting": "colour"}, {"value": 2}, {"namespace": None}):
+        with pytest.raises(RuleError, match="is none that rules 1 know, or of no namespace"):
+            rules.check_arranged(replace(setting, **wrong), store.folded)
+    with pytest.raises(RuleError, match=r"setting: ns_.* was never made here"):
+        rules.check_arranged(replace(setting, namespace=opaque("ns", 9)), store.folded)
+    store.write(rules.plain(setting))
+    with pytest.raises(RuleError, match=r"setting: set_.* is taken"):
+        rules.check_arranged(replace(setting, value=0), store.folded)
 
 
 def test_what_was_erased_is_neither_ended_nor_grounds(pen: Pen) -> None:

@@ -156,7 +156,7 @@ FIELDS: Final[dict[str, Any]] = {
     "without": (_id("ns"),),
     "overrides": ("secrets",),
     "reasons": ("quiet_hours",),
-    "setting": "inherits",
+    "setting": "isolated",
     "value": 1,
     "scope": Scope.PROJECT,
     "act": Act.WRITE,

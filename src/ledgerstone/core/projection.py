@@ -36,10 +36,11 @@ REVOCABLE: Final = frozenset({"alias", "grant", "setting", "token"})
 # A version that was born beside the holder of its key does not hold it.
 ASIDE: Final = frozenset({Ending.CONTESTED, Ending.HELD})
 
-# The second ways to find an entry: a namespace by what it is for, a name and a grant by their ids.
+# The second ways to find an entry: a namespace by what it is for, a name, a grant and a setting by their ids.
 SCOPED: Final = "scoped"
 NAMED: Final = "named"
 GRANTED: Final = "granted"
+SET: Final = "set"
 TOMBSTONE: Final = "tombstone"
 # An erasure by each entry whose own content it took, and a parting by each namespace.
 STRUCK: Final = "struck"
@@ -59,6 +60,11 @@ def name_lookup(of: NameOf, name: str, owner: str | None = None) -> str:
 def alias_lookup(of: AliasOf, value: str) -> str:
     """What finds the entries of an alias."""
     return f"{of.value} {value}"
+
+
+def setting_lookup(setting: str, namespace: str | None) -> str:
+    """What finds the entries of a setting of a namespace."""
+    return f"{setting} {namespace or ''}"
 
 
 def project(entry: Entry, content: Content | None, slot: Slot, facts: Facts) -> Change:
@@ -97,7 +103,7 @@ def lookups(entry: Entry, name: str) -> tuple[tuple[str, str], ...]:
         case KeyEntry():
             return (("key", entry.key),)
         case SettingEntry():
-            return (("setting", f"{entry.setting} {entry.namespace or ''}"),)
+            return ("setting", setting_lookup(entry.setting, entry.namespace)), (SET, entry.id)
         case PartingEntry():
             return (entry.noun, ""), *((PARTED, namespace) for namespace in entry.without)
         case _:

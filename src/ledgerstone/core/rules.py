@@ -26,6 +26,7 @@ from ledgerstone.core.entries import (
     RetractEntry,
     RevokeEntry,
     Sealed,
+    SettingEntry,
     Stamp,
     digest_of,
     encode_entry,
@@ -33,10 +34,11 @@ from ledgerstone.core.entries import (
 )
 from ledgerstone.core.facts import Facts, Known
 from ledgerstone.core.fields import write_object
-from ledgerstone.core.projection import GRANTED, NAMED, PARTED, lookups, undermined
+from ledgerstone.core.projection import GRANTED, NAMED, PARTED, SET, lookups, undermined
 from ledgerstone.core.signing import key_id
 from ledgerstone.core.values import (
     DEFAULT_FLOOR,
+    ISOLATED,
     MAX_COVERS,
     MAX_INTEGER,
     MAX_KEY_BYTES,
@@ -514,7 +516,7 @@ _OF_NAMESPACES: Final = frozenset({"genesis", "record", "close", "retract", "era
 _OF_THE_STORE: Final = frozenset(
     {
         *("genesis", "key", "name", "namespace", "alias", "grant", "revoke", "refusal", "restore", "erased"),
-        *("erasure", "export", "parting"),
+        *("erasure", "export", "parting", "setting"),
     }
 )
 # The fields that a content may have, by the noun that commits to it; all others hold a name.
@@ -527,6 +529,8 @@ _CONTENT_FIELDS: Final = {
     "restore": frozenset({"reason"}),
     "erasure": frozenset({"reason"}),
 }
+# The settings that rules 1 know, and the greatest value of each; 0 is what holds without one.
+SETTINGS: Final = {ISOLATED: 1}
 _NAME_PREFIX: Final = {NameOf.PRINCIPAL: "prn_", NameOf.SESSION: "ses_", NameOf.HOST: "hst_"}
 
 
@@ -589,6 +593,9 @@ def check_arranged(entry: Entry, facts: Facts) -> None:
             _check_erasure(entry, facts)
         case PartingEntry() | ExportEntry():
             _check_gone(entry, facts)
+        case SettingEntry():
+            _check_setting(entry)
+            _check_gone(entry, facts)
         case _:
             pass
     for noun, value in lookups(entry, ""):
@@ -607,16 +614,23 @@ def _check_erasure(entry: ErasureEntry, facts: Facts) -> None:
             refuse("erasure", f"{digest.hex()[:16]} has no content of its own here")
 
 
-def _check_gone(entry: PartingEntry | ExportEntry, facts: Facts) -> None:
-    """What leaves the store was made in it, and has not been left before."""
+def _check_gone(entry: PartingEntry | ExportEntry | SettingEntry, facts: Facts) -> None:
+    """What leaves the store, or is set, was made in it, and has not been left before."""
     named = entry.without if isinstance(entry, PartingEntry) else (entry.namespace,)
     for namespace in named:
         if namespace is not None and (not facts.listed("namespace", namespace) or facts.listed(PARTED, namespace)):
             refuse(entry.noun, f"{namespace} was never made here, or was left before")
 
 
+def _check_setting(entry: SettingEntry) -> None:
+    """A setting that rules 1 know, at a value that it has, of a namespace."""
+    most = SETTINGS.get(entry.setting)
+    if most is None or entry.value > most or entry.namespace is None:
+        refuse("setting", f"{entry.setting} {entry.value} is none that rules 1 know, or of no namespace")
+
+
 # The ids that stand for one thing only, by how they are found, and the rules that say so.
-_UNIQUE: Final = {"namespace": "namespace", NAMED: "name", GRANTED: "grant", "key": "key_entry"}
+_UNIQUE: Final = {"namespace": "namespace", NAMED: "name", GRANTED: "grant", "key": "key_entry", SET: "setting"}
 
 
 def check_commit(drawn: Sequence[tuple[Entry, Content | None]], limits: Limits) -> None:

@@ -95,6 +95,8 @@ class Trust(enum.IntEnum):
 
 TRUST_OF_WORD: Final = {trust.word: trust for trust in Trust}
 DEFAULT_FLOOR: Final = Trust.MODEL_INFERRED
+# The setting by which a project keeps to itself.
+ISOLATED: Final = "isolated"
 
 
 class Ending(enum.IntEnum):

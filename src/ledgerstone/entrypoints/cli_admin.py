@@ -209,7 +209,7 @@ def namespaces(door: Door) -> None:
         return
     with door.memory() as memory:
         found, bound = memory.namespaces(), memory.bound()
-    here = {name for name in bound.values() if isinstance(name, str)}
+    here = {name for name in bound.values() if isinstance(name, str)} | set(bound.get(Scope.SHARED.value, ()))
 
     def text() -> str:
         from ledgerstone.entrypoints import shown
@@ -222,7 +222,7 @@ def namespaces(door: Door) -> None:
 
     door.answer({"namespaces": list(found), "bound": bound}, text)
     for scope, problem in bound.items():
-        if scope in {scope.value for scope in Scope} and problem not in {each["namespace"] for each in found}:
+        if scope in set(Scope) and isinstance(problem, str) and problem not in {each["namespace"] for each in found}:
             door.say(f"{scope} {problem}")
 
 
@@ -230,6 +230,8 @@ def _census(namespace: Mapping[str, Any], here: Iterable[str]) -> str:
     counts = [f"{namespace['current']} current of {namespace['records']}"]
     if namespace["open"]:
         counts.append(f"{namespace['open']} open")
+    if namespace.get("isolated"):
+        counts.append("isolated")
     if namespace["namespace"] in here:
         counts.append("bound here")
     return " · ".join([namespace["scope"], *counts])
@@ -251,6 +253,34 @@ def use(door: Door, namespace: str | None, *, new: bool) -> None:
         bound = memory.use_project(namespace)
     door.answer({"namespace": bound}, bound)
     door.say("this place now belongs to that project")
+
+
+@namespaces.command
+@click.option("--shared", metavar="NAME", required=True, help="Reached by grants on it alone.")
+@YES
+@verb
+def create(door: Door, shared: str, *, yes: bool) -> None:
+    """Make a namespace that several may be granted; prints its id.
+
+    You may read, write and forget there; whoever else may, says: ledgerstone grants add WHO ACT --namespace ID
+    """
+    door.confirm(f"Make the shared namespace {shared}?", yes=yes)
+    with door.memory() as memory:
+        made = memory.share(shared)
+    door.answer({"namespace": made, "shared": shared}, made)
+
+
+@namespaces.command
+@click.argument("namespace", metavar="ID")
+@click.argument("state", type=click.Choice(["on", "off"]))
+@YES
+@verb
+def isolate(door: Door, namespace: str, state: str, *, yes: bool) -> None:
+    """Let a project keep to itself: no read there shows user, global or shared; or end that."""
+    door.confirm(f"Turn the isolation of {namespace} {state}?", yes=yes)
+    with door.memory() as memory:
+        memory.isolate(namespace, isolated=state == "on")
+    door.answer({"namespace": namespace, "isolated": state == "on"}, namespace)
 
 
 @namespaces.command

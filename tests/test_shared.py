@@ -1,0 +1,213 @@
+"""Namespaces for several, and projects that keep to themselves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ledgerstone import (
+    Act,
+    AuthorityError,
+    Draft,
+    Memory,
+    Mode,
+    NotFoundError,
+    Policy,
+    Scope,
+    UsageError,
+)
+from tests.memories import ADA, BOB, ELSEWHERE, HOMELESS, MODEL, THERE, Scratch
+
+BOBS = replace(BOB, project=THERE)
+
+
+def texts(memory: Memory, query: str = "cedar") -> list[str | None]:
+    """What a recall brings, whatever the words."""
+    return [item.record.text for item in memory.recall(query).items]
+
+
+@pytest.fixture
+def shared(scratch: Scratch) -> str:
+    """A namespace that Ada made for several, and in which she said something."""
+    scratch.memory.remember("The cedar of the project.")
+    made = scratch.memory.share("team")
+    scratch.memory.remember("The cedar of the team.", namespace=made)
+    return made
+
+
+def test_a_shared_namespace_is_reached_by_grants_on_it_alone(scratch: Scratch, shared: str) -> None:
+    """Its maker has them; somebody else has none until somebody gives one, whatever is granted on scopes."""
+    bob = scratch.by(BOBS)
+    for scope in (Scope.SHARED, Scope.PROJECT, Scope.USER, Scope.GLOBAL):
+        scratch.memory.grant("bob", Act.READ, scope=scope)
+    with pytest.raises(NotFoundError):
+        bob.remember("Bob's cedar.", namespace=shared)
+    assert texts(bob) == []
+
+    scratch.memory.grant("bob", Act.READ, namespace=shared)
+
+    assert texts(bob) == ["The cedar of the team."]
+    with pytest.raises(AuthorityError, match="may not write"):
+        bob.remember("Bob's cedar.", namespace=shared)
+    scratch.memory.grant("bob", Act.WRITE, namespace=shared)
+    assert bob.remember("Bob's cedar.", namespace=shared).record.scope is Scope.SHARED
+    scratch.heads()
+
+
+def test_what_is_shared_comes_after_what_is_ones_own(scratch: Scratch, shared: str) -> None:
+    """In recall, list, get and history, labelled with its scope; also where no project is."""
+    ada = scratch.memory
+    ada.remember("The cedar of the user.", scope=Scope.USER)
+
+    listed = [(record.scope, record.text) for record in ada.list_records().items]
+
+    assert listed == [
+        (Scope.PROJECT, "The cedar of the project."),
+        (Scope.USER, "The cedar of the user."),
+        (Scope.SHARED, "The cedar of the team."),
+    ]
+    found = next(item.record for item in ada.recall("team").items)
+    assert (found.scope, found.namespace) == (Scope.SHARED, shared)
+    assert ada.get(found.address) == ada.history(found.memory)[0]
+    assert "The cedar of the team." in texts(scratch.by(HOMELESS))
+    assert ada.bound()["shared"] == [shared]
+
+
+def test_a_revoked_grant_hides_what_is_shared(scratch: Scratch, shared: str) -> None:
+    """From then on it is absent."""
+    grant = scratch.memory.grant("bob", Act.READ, namespace=shared)
+    address = scratch.by(BOBS).recall("cedar").items[0].record.address
+
+    scratch.memory.revoke(grant)
+
+    assert texts(scratch.by(BOBS)) == []
+    with pytest.raises(NotFoundError):
+        scratch.by(BOBS).get(address)
+
+
+def test_sharing_takes_admin(scratch: Scratch) -> None:
+    """A name is shared once; nothing is made by who may not, nor twice."""
+    scratch.memory.remember("Something.")
+    before = scratch.heads()
+    for caller in (BOB, replace(ADA, acts=frozenset({Act.CREATE, Act.WRITE}))):
+        with pytest.raises(AuthorityError, match="may not admin"):
+            scratch.by(caller).share("team")
+    assert scratch.heads() == before
+
+    made = scratch.memory.share("team")
+
+    with pytest.raises(UsageError, match="team is there already"):
+        scratch.memory.share("team")
+    assert scratch.memory.share("others") != made
+    names = {one["name"] for one in scratch.memory.namespaces() if one["scope"] == "shared"}
+    assert names == {"team", "others"}
+
+
+def test_what_was_shared_can_be_forgotten_by_its_maker(scratch: Scratch, shared: str) -> None:
+    """The grants that come with it include that."""
+    record = scratch.memory.recall("team").items[0].record
+
+    done = scratch.memory.forget(record.address, dry_run=False)
+
+    assert (record.namespace, done.addresses) == (shared, (record.address,))
+    scratch.heads()
+
+
+@pytest.fixture
+def project(scratch: Scratch, shared: str) -> str:
+    """Ada's project, isolated, with something to see in every scope."""
+    assert shared
+    scratch.memory.grant("ada", Act.CREATE, scope=Scope.GLOBAL)
+    for act in (Act.READ, Act.WRITE):
+        scratch.memory.grant("ada", act, scope=Scope.GLOBAL)
+    scratch.memory.remember(Draft(text="The cedar of the user.", key="cedar"), scope=Scope.USER)
+    scratch.memory.remember("The cedar of everybody.", scope=Scope.GLOBAL)
+    scratch.memory.remember("The cedar of the session.", scope=Scope.SESSION)
+    namespace: str = scratch.memory.bound()["project"]
+    scratch.memory.isolate(namespace)
+    return namespace
+
+
+WIDER = {"The cedar of the user.", "The cedar of everybody.", "The cedar of the team."}
+OWN = {"The cedar of the project.", "The cedar of the session."}
+
+
+@pytest.mark.parametrize("caller", [ADA, MODEL], ids=["user", "model"])
+def test_an_isolated_project_sees_itself_alone(scratch: Scratch, project: str, caller: object) -> None:
+    """No recall, list or get from within shows user, global or shared, whoever asks; from elsewhere all do."""
+    assert project
+    assert caller in {ADA, MODEL}
+    inside, outside = scratch.by(ADA if caller is ADA else MODEL), scratch.by(ELSEWHERE)
+    hidden = [item.record for item in outside.recall("cedar").items if item.record.text in WIDER]
+    assert {record.text for record in hidden} == WIDER
+
+    for mode in (Mode.BALANCED, Mode.LEXICAL, Mode.RECENT, Mode.HYBRID):
+        policy = Policy(mode=mode, history=mode is Mode.LEXICAL)
+        assert {item.record.text for item in inside.recall("cedar", policy=policy).items} == OWN
+    assert {record.text for record in inside.list_records("all").items} == OWN
+    for record in hidden:
+        for target in (record.address, record.memory, record.digest.hex()):
+            with pytest.raises(NotFoundError):
+                inside.get(target)
+        with pytest.raises(NotFoundError):
+            inside.history(record.memory)
+        assert outside.get(record.address).text == record.text
+
+
+def test_isolation_ends_when_it_is_turned_off(scratch: Scratch, project: str) -> None:
+    """And is on again when it is turned on again; as it is already, nothing is written."""
+    steps = []
+
+    for isolated in (False, False, True, True):
+        before = scratch.heads()
+        scratch.memory.isolate(project, isolated=isolated)
+        steps.append((set(texts(scratch.memory)) == OWN, scratch.heads() != before))
+
+    assert steps == [(False, True), (False, False), (True, True), (True, False)]
+
+
+def test_isolation_outlives_the_process_and_is_told(scratch: Scratch, project: str) -> None:
+    """The store says so, also of itself."""
+    memory = scratch.reopen()
+
+    assert set(texts(memory)) == OWN
+    assert memory.bound()["isolated"] is True
+    assert [one["namespace"] for one in memory.namespaces() if one.get("isolated")] == [project]
+    assert [(event.operation, event.target) for event in memory.audit() if event.operation == "setting"] == [
+        ("setting", project)
+    ]
+
+
+def test_isolation_holds_for_one_project(scratch: Scratch, project: str) -> None:
+    """Another one, and no project at all, see what is wider as before."""
+    assert project
+    for caller in (ELSEWHERE, HOMELESS):
+        assert set(texts(scratch.by(caller))) >= WIDER
+        assert "isolated" not in scratch.by(caller).bound()
+
+
+def test_a_write_from_an_isolated_project_shows_nothing_of_what_it_replaces(scratch: Scratch, project: str) -> None:
+    """It is written where it was meant; what stood there is not in the answer."""
+    assert project
+
+    inside = scratch.memory.remember(Draft(text="A cedar, still.", key="cedar"), scope=Scope.USER)
+    outside = scratch.by(ELSEWHERE).remember(Draft(text="A cedar, yes.", key="cedar"), scope=Scope.USER)
+
+    assert (inside.record.version, inside.replaced) == (2, None)
+    assert outside.replaced is not None
+    assert outside.replaced.text == "A cedar, still."
+
+
+def test_only_a_project_is_isolated_and_only_by_admin(scratch: Scratch, shared: str) -> None:
+    """A user's namespace, an unknown one and whoever may not are refused; the project is as it was."""
+    project = scratch.memory.bound()["project"]
+
+    with pytest.raises(UsageError, match="of scope shared"):
+        scratch.memory.isolate(shared)
+    with pytest.raises(NotFoundError):
+        scratch.memory.isolate("ns_0000000000000000")
+    with pytest.raises(AuthorityError, match="may not admin"):
+        scratch.by(BOBS).isolate(project)
+
+    assert "isolated" not in scratch.memory.bound()
