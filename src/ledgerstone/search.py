@@ -196,7 +196,8 @@ def _placed(
     worth = ranking.of_sources(
         (_source(row.source, row.position), [word for word, needle in needles if needle in row.words]) for row in rows
     )
-    top = max(scores.values(), default=0) * ranking.SOURCE_THOUSANDTHS
+    speaking = min(len(scores), ranking.SPEAKING)
+    top = max(scores.values(), default=0) * ranking.SOURCE_THOUSANDTHS * speaking // ranking.SPEAKING
     return {
         position: score + top * worth.get(_source(source[position], position), 0) // 1_000_000
         for position, score in result.items()

@@ -249,12 +249,13 @@ def test_a_few_pairs_decide_less_than_many() -> None:
     assert 0 < one < three
 
 
-def test_a_source_too_short_to_have_an_afar_belongs_together() -> None:
-    """Two or three parts are a whole; a part by itself has nothing beside it, nor has no hit at all."""
-    assert cohesion([(1, [0, 1, 2])], {1: 5}) == 1000
+def test_a_source_too_short_to_have_an_afar_tells_nothing() -> None:
+    """Nor does a part by itself, nor words that stand nowhere around; a long one whose words come nearby does."""
+    assert cohesion([(1, [0, 1, 2])], {0: 5, 1: 5}) == 0
     assert cohesion([(0, [0])], {0: 5}) == 0
     assert cohesion([], {}) == 0
-    assert cohesion(rows([14]), {}) == 1000
+    assert cohesion(rows([14]), {}) == 0
+    assert cohesion(rows([14]), {13: 5, 14: 5, 15: 5}) == 1000
 
 
 @given(st.lists(st.integers(0, 29), max_size=10), st.dictionaries(st.integers(0, 29), st.integers(0, 10**7)))

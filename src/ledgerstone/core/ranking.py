@@ -13,7 +13,7 @@ from itertools import chain, zip_longest
 from typing import Final, TypeVar
 
 # Names what follows for receipts: to be changed when any answer changes.
-RANKING: Final = "bm25/2 k1=900 b=400 beside=350,122 source=300"
+RANKING: Final = "bm25/3 k1=900 b=400 beside=350,122 source=300"
 FRACTION_BITS: Final = 16
 K1_THOUSANDTHS: Final = 900
 B_THOUSANDTHS: Final = 400
@@ -112,7 +112,7 @@ BESIDE_THOUSANDTHS: Final = (350, 122)
 AFAR: Final = (6, 7)
 WHOLE_COHESION: Final = 100
 # So many invented pairs of the mean weight keep a handful of real ones from deciding.
-_PRIOR: Final = 2
+_PRIOR: Final = 48
 
 
 def cohesion(rows: Iterable[tuple[int, Sequence[int]]], weights: Mapping[int, int]) -> int:
@@ -135,8 +135,7 @@ def cohesion(rows: Iterable[tuple[int, Sequence[int]]], weights: Mapping[int, in
                         far, far_pairs = far + weight, far_pairs + 1
     pairs, whole = near_pairs + far_pairs, near + far
     if not near_pairs or not far_pairs or not whole:
-        # A source too short to have an afar is taken for one whose parts belong together.
-        return 1000 if near_pairs else 0
+        return 0
     above = (near * pairs + _PRIOR * whole) * (far_pairs + _PRIOR)
     below = (far * pairs + _PRIOR * whole) * (near_pairs + _PRIOR)
     excess = 1000 * above // below - 1000
@@ -156,8 +155,10 @@ def beside(scores: Mapping[int, int], rows: Iterable[tuple[int, Sequence[int]]],
     return dict(gained)
 
 
-# How much of the best hit's score the best source adds to each of its hits, in thousandths.
+# How much of the best hit's score the best source adds to each of its hits, in thousandths; less where fewer hits than
+# these speak for it.
 SOURCE_THOUSANDTHS: Final = 300
+SPEAKING: Final = 96
 _SOURCE_K1_THOUSANDTHS: Final = 1200
 
 
