@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import pytest
 
-from ledgerstone import Draft, Kind, LedgerstoneError, Scope
+from ledgerstone import Act, Draft, Kind, LedgerstoneError, Scope
 from ledgerstone.core import canonical, signing
 from ledgerstone.core.entries import digest_of
 from ledgerstone.store import open_store
@@ -62,7 +62,7 @@ def test_golden_ledger_has_no_fault() -> None:
 
 CALLERS: Final = (ADA, MODEL, TOOL, STRANGER, ELSEWHERE)
 ATTEMPTS: Final = 100
-ACTS: Final = ("remember", "remember", "remember", "close", "retract") * 4 + ("forget", "share", "isolate")
+ACTS: Final = ("remember", "remember", "remember", "close", "retract") * 4 + ("forget", "share", "isolate", "promote")
 
 
 def live(scratch: Scratch, chance: random.Random) -> int:
@@ -70,13 +70,13 @@ def live(scratch: Scratch, chance: random.Random) -> int:
     known: list[str] = [NOBODY]
     admitted = 0
     team = scratch.memory.share("team")
+    scratch.memory.grant("ada", Act.PROMOTE, scope=Scope.USER)
+    scratch.memory.grant("ada", Act.PROMOTE, namespace=team)
     for attempt in range(ATTEMPTS):
         memory = scratch.by(chance.choice(CALLERS))
         scratch.wait(chance.choice((-1, 0, 1)))
         with suppress(LedgerstoneError):
-            match chance.choice(
-                ("remember", "remember", "remember", "close", "retract") * 4 + ("forget", "share", "isolate")
-            ):
+            match chance.choice(ACTS):
                 case "remember":
                     kind = chance.choice(tuple(Kind))
                     sources = tuple(dict.fromkeys(chance.choices(known, k=chance.randrange(4))))
@@ -95,6 +95,9 @@ def live(scratch: Scratch, chance: random.Random) -> int:
                     continue
                 case "share":
                     made = memory.remember("word " * attempt, namespace=team)
+                case "promote":
+                    scope, namespace = chance.choice(((Scope.USER, None), (None, team)))
+                    made = memory.promote(chance.choice(known), scope=scope, namespace=namespace)
                 case "isolate":
                     memory.isolate(memory.bound()["project"], isolated=chance.random() < 1 / 2)
                     continue
@@ -366,6 +369,11 @@ def _exported(**fields: str) -> Line:
     return {"format": 1, "entry": "export", "sequence": 5, "head": "00" * 32, **fields}
 
 
+def _promotion() -> Line:
+    entry = {"format": 1, "entry": "promotion", "source_namespace": PROJECT, "source": "00" * 32}
+    return {**entry, "trust": "model_inferred"}
+
+
 def _set(**fields: Any) -> Line:
     entry = {"format": 1, "entry": "setting", "id": "set_0000000000000000", "setting": "isolated", "value": 1}
     return {**entry, "namespace": PROJECT, **fields}
@@ -469,6 +477,8 @@ FORGED: Final[dict[str, tuple[Edit, str]]] = {
     "a setting of what was never made": (instead(STORE, 8, _set(namespace="ns_0000000000000000")), "setting rule"),
     "a setting that no rule knows": (instead(STORE, 8, _set(setting="colour")), "setting rule"),
     "a setting at a value it has not": (instead(STORE, 8, _set(value=2)), "setting rule"),
+    "a promotion without its record": (instead(PROJECT, 29, _promotion()), "promotion rule"),
+    "a record that came by nothing": (entry(3, promotion=_digest(1)), "promotion rule"),
     "a namespace that was left": (
         instead(STORE, 8, {"format": 1, "entry": "parting", "without": [PROJECT]}),
         "namespace",

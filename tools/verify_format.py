@@ -41,6 +41,7 @@ SUPERSEDED, CLOSED, RETRACTED, ERASED, STALE, CONTESTED, HELD, REVOKED = range(1
 OBLIGATIONS, OBLIGATION_BYTES, OVERHEAD, LEVELS = 16, 7168, 224, 8
 MOST_ENTRIES, MOST_TEXT, MOST_DEPTH = 256, 2**20, 32
 KEPT_EVERY = 256
+WIDER = ("session", "project", "user", "shared", "global")
 
 
 class Fault(Exception):  # noqa: N818 - it is what a verifier finds, and not an error of its own
@@ -229,6 +230,7 @@ IN_NAMESPACES = {
     "close": f"{ENDS} closes:hash",
     "retract": f"{ENDS} retracts:hash tombstone?:hash",
     "erasure": "erases?:listed strikes?:listed content?",
+    "promotion": "source_namespace:ns source:hash trust",
 }
 ON_STORE = {
     "genesis": GENESIS,
@@ -246,7 +248,7 @@ ON_STORE = {
     "parting": "without:places",
     "setting": "id:set setting:slug value:count namespace?:ns",
 }
-RESERVED = {"promotion", "token", "adopt", "inbox", "values", "wake"}
+RESERVED = {"token", "adopt", "inbox", "values", "wake"}
 NOUNS = IN_NAMESPACES.keys() | ON_STORE.keys() | RESERVED
 REVOCABLE = {"alias", "grant", "setting"}
 OWN_IDS = {"grant": "grant", "namespace": "namespace", "key": "key", "name": "id", "setting": "id"}
@@ -307,6 +309,7 @@ class Version(NamedTuple):
     depth: int
     key: str | None
     sources: tuple[int, ...] = ()
+    lasts: tuple[str, int | None] = ("", None)
 
 
 @dataclass
@@ -331,6 +334,8 @@ class Chain:
     kept: set[int] = field(default_factory=set)
     struck: set[int] = field(default_factory=set)
     tally: Counter[str] = field(default_factory=Counter)
+    came: tuple[str, dict[str, Any]] | None = None  # the promotion right before, and its digest
+    promotions: list[tuple[int, dict[str, Any], Version]] = field(default_factory=list)
 
     @property
     def kinds(self) -> dict[str, str]:
@@ -428,11 +433,12 @@ class Chain:
 
 def apply(chain: Chain, entry: dict[str, Any], key: str | None, standing: Standing) -> None:
     """11. What an entry does, once it was judged."""
-    position, noun, by = len(chain.entries), entry["entry"], standing.sequence
+    position, noun, by, came = len(chain.entries), entry["entry"], standing.sequence, chain.came
     chain.tally["live"] += "content" in entry
     chain.tally["indexed"] += noun in {"record", "close"}
     chain.where[standing.digest] = position
     chain.entries.append(standing)
+    chain.came = (standing.digest, entry) if noun == "promotion" else None
     if noun == "record":
         previous = chain.latest.get(entry["memory"])
         if previous is not None and chain.current(previous):
@@ -444,7 +450,11 @@ def apply(chain: Chain, entry: dict[str, Any], key: str | None, standing: Standi
         trust, size = TRUSTS.index(entry["trust"]), entry["content"].get("text_bytes", 0)
         whole = entry["content"]["bytes"]
         what = (entry["memory"], entry["version"], entry["kind"], entry["status"])
-        chain.add(Version(position, position, *what, trust, size, whole, entry.get("depth", 0), key, sources))
+        lasts = (entry["retention"], entry.get("expires"))
+        version = Version(position, position, *what, trust, size, whole, entry.get("depth", 0), key, sources, lasts)
+        chain.add(version)
+        if came is not None and entry.get("promotion") == came[0]:
+            chain.promotions.append((by, came[1], version))
     elif noun in {"close", "retract"}:
         target = chain.versions.get(chain.where.get(entry.get("closes") or entry.get("retracts", ""), -1))
         if target is None:
@@ -482,7 +492,13 @@ def judge_record(chain: Chain, entry: dict[str, Any], content: dict[str, Any] | 
     size, trust, kind = entry["content"].get("text_bytes", 0), TRUSTS.index(entry["trust"]), entry["kind"]
     need(1 <= size <= header["limits"]["text_bytes"], "text", f"{size} bytes")
     need(ORIGINS[entry["origin"]] <= ORIGINS[header["stamp"]["origin"]], "origin", "more than the caller's")
-    lowest = min([ORIGINS[entry["origin"]], *(source.trust for source in sources)])
+    came = []
+    if "promotion" in entry:
+        need(chain.came and chain.came[0] == entry["promotion"], "promotion", "names not the promotion right before it")
+        came = [TRUSTS.index(chain.came[1]["trust"])] if chain.came else []
+        fits = kind != "summary" and not sources and entry["status"] != "open"
+        need(fits, "promotion", "is an open task, or rests on what is here")
+    lowest = min([ORIGINS[entry["origin"]], *(source.trust for source in sources), *came])
     need(trust == lowest, "trust", f"origin and sources allow {TRUSTS[lowest]}, not {entry['trust']}")
     previous = chain.latest.get(entry["memory"])
     need(entry["version"] == (previous.number + 1 if previous else 1), "version", "does not follow")
@@ -512,7 +528,7 @@ def judge_record(chain: Chain, entry: dict[str, Any], content: dict[str, Any] | 
         need(not covers and "depth" not in entry, "covers", f"a {kind} covers nothing")
     if kind == "procedure":
         ground = [s for s in sources if s.kind != "summary" and chain.reason(s) not in {RETRACTED, ERASED}]
-        need(ground, "procedure", "has no ground")
+        need(ground or "promotion" in entry, "procedure", "has no ground")
 
 
 def judge_summary(
@@ -585,6 +601,21 @@ def judge_place(chain: Chain, entry: dict[str, Any], content: dict[str, Any] | N
         need(needed <= content.keys() - {"format"} <= allowed, "content", f"is not what a {noun} says")
 
 
+def judge_promotion(store: Store, chains: tuple[Chain | None, Chain], entry: dict[str, Any], made: Version) -> None:
+    """Judge a promotion by what it names in another chain; to be asked once all were read."""
+    source, goal = chains
+    came = None if source is None else source.versions.get(source.where.get(entry["source"], -1))
+    standing = "" if source is None or came is None else source.entries[came.position].noun
+    if source is None or came is None or standing == "retract":
+        raise Fault("rule", "promotion: names no record there")
+    scopes = [store.made.get(one.namespace, ({"scope": "store"}, 0))[0]["scope"] for one in (source, goal)]
+    wider = set(scopes) <= set(WIDER) and WIDER.index(scopes[0]) <= WIDER.index(scopes[1])
+    need(source is not goal and wider, "promotion", "goes to no other namespace that is wider")
+    need(TRUSTS.index(entry["trust"]) <= came.trust, "promotion", "is trusted more than there")
+    same = (came.kind, came.lasts, came.size) == (made.kind, made.lasts, made.size)
+    need(same, "promotion", "is not what it came from")
+
+
 def judge_commit(chain: Chain, header: dict[str, Any]) -> None:
     """Judge the records of a commit together."""
     positions = range(chain.begun, len(chain.entries))
@@ -595,6 +626,9 @@ def judge_commit(chain: Chain, header: dict[str, Any]) -> None:
     need(len({record.memory for record in records}) == len(records), "replaces", "a memory stands twice in a commit")
     erasure = any(chain.entries[position].noun == "erasure" for position in positions)
     need(not erasure or len(positions) == 1, "erasure", "is not alone in its commit")
+    nouns = [chain.entries[position].noun for position in positions]
+    pair = nouns == ["promotion", "record"] and chain.promotions and chain.promotions[-1][0] == len(chain.commits)
+    need("promotion" not in nouns or pair, "promotion", "is not alone with its record")
 
 
 # 13. Store chain and authority.
@@ -803,8 +837,15 @@ class Verification:
         self.store = Store()
         self.left_out = 0
         first, self.only, chains = gather(lines)
-        for namespace in sorted(chains, key=lambda name: name != first):
-            self.chain(Chain(namespace, namespace == first), chains[namespace])
+        read = {name: Chain(name, name == first) for name in sorted(chains, key=lambda name: name != first)}
+        for namespace, chain in read.items():
+            self.chain(chain, chains[namespace])
+        for namespace, chain in read.items():
+            for sequence, entry, version in chain.promotions:
+                source = read.get(entry["source_namespace"])
+                if source is not None or (self.only is None and entry["source_namespace"] not in self.store.parted):
+                    where = f"{namespace} commit {sequence}"
+                    self.attempt(where, judge_promotion, self.store, (source, chain), entry, version)
         unseen = max(self.store.parted.values(), default=-1) if self.only is None else MOST
         for index, (entry, since) in enumerate(self.store.keys):
             if since <= unseen:
@@ -840,7 +881,9 @@ class Verification:
                 self.find(check, where, message)
             if not chain.is_store:
                 erases = len(header["entries"]) == 1 and '"entry":"erasure"' in rows.entries.get(len(chain.entries), "")
-                act = "create" if not chain.commits else "forget" if erases else "write"
+                first = rows.entries.get(len(chain.entries), "")
+                act = "forget" if erases else "promote" if '"entry":"promotion"' in first else "write"
+                act = "create" if not chain.commits else act
                 self.attempt(where, authorised, self.store, header, chain.header, act)
             self.end_keys(chain, header.get("store", {}).get("sequence", -1))
             chain.begun = len(chain.entries)

@@ -16,6 +16,7 @@ from ledgerstone.core.entries import (
     NameEntry,
     NamespaceEntry,
     PartingEntry,
+    PromotionEntry,
     RecordEntry,
     RefusalEntry,
     RestoreEntry,
@@ -71,7 +72,7 @@ def _event(
     previous = new = None
     match entry:
         case RecordEntry():
-            operation = "remember"
+            operation = "remember" if entry.promotion is None else "promote"
             target = f"{entry.memory}@{entry.version}"
             previous, new = entry.version - 1, entry.version
         case CloseEntry() | RetractEntry():
@@ -95,6 +96,8 @@ def _event(
             count = len(entry.without)
         case NameEntry():
             target = entry.id
+        case PromotionEntry():
+            target = entry.source_namespace
         case _:
             pass
     return Event(

@@ -26,7 +26,7 @@ from ledgerstone.core.entries import (
 )
 from ledgerstone.core.facts import Known
 from ledgerstone.core.namespaces import unknown
-from ledgerstone.core.projection import NAMED, carriers
+from ledgerstone.core.projection import NAMED, PROMOTION, carriers
 from ledgerstone.core.rules import Admitted
 from ledgerstone.core.values import (
     MAX_DRAFTS,
@@ -84,7 +84,19 @@ class _Reach:
     In the store chain these are names, in a namespace reasons.
     """
 
-    __slots__ = ("_keep", "_own", "_reading", "facts", "known", "left", "rests", "spared", "summaries", "where")
+    __slots__ = (
+        "_keep",
+        "_own",
+        "_reading",
+        "copies",
+        "facts",
+        "known",
+        "left",
+        "rests",
+        "spared",
+        "summaries",
+        "where",
+    )
 
     def __init__(self, reading: Reading, where: Chain, keep: frozenset[str]) -> None:
         reading.counted(where)
@@ -95,6 +107,7 @@ class _Reach:
         self.known: dict[int, Known] = {}
         self._own: dict[int, _Said] = {}
         self.summaries: set[str] = set()
+        self.copies: set[str] = set()
         self.rests: set[str] = set()
         self.spared: set[str] = set()
         self.left: set[str] = set()
@@ -538,13 +551,53 @@ class _Gone:
         self.texts |= pieces if text else set()
 
 
+def _followed(reading: Reading, identity: Identity, reaches: list[_Reach], keep: frozenset[str]) -> list[_Reach]:
+    """The reaches with all copies of what goes that were promoted elsewhere, and copies of those."""
+    copies = _promotions(reading)
+    by = {reach.where.namespace: reach for reach in reaches}
+    followed: set[bytes] = set()
+    while going := {known.digest for reach in by.values() for known in reach.known.values()} - followed:
+        followed |= going
+        for digest in sorted(going & copies.keys()):
+            for namespace, position in copies[digest]:
+                place = identity.place(namespace)
+                if place is None or not isinstance(identity.allowed(Act.FORGET, place), GrantEntry):
+                    reaches[0].left.add("a copy stays that was promoted to where you may not forget")
+                    continue
+                if namespace not in by:
+                    by[namespace] = _Reach(reading, identity.chain(namespace), keep)
+                _copy(reading, by[namespace], position)
+    return list(by.values())
+
+
+def _promotions(reading: Reading) -> dict[bytes, list[tuple[str, int]]]:
+    """Where records stand that came by promotion, by the digest of what they came from."""
+    found: dict[bytes, list[tuple[str, int]]] = {}
+    for namespace in list(reading.reader.chains())[1:]:
+        row = reading.reader.chain(namespace)
+        for listed in () if row is None else reading.reader.catalog(row.number, PROMOTION):
+            found.setdefault(bytes.fromhex(listed.value), []).append((namespace, listed.position + 1))
+    return found
+
+
+def _copy(reading: Reading, reach: _Reach, position: int) -> None:
+    """Take in the record at a position, which came by promotion, unless it is gone already."""
+    known, version = reach.facts.version(position), reading.version(reach.where, position)
+    entry = None if version is None else version.proven.entry
+    if known is None or not isinstance(entry, RecordEntry) or entry.promotion is None:
+        raise CorruptionError(f"{reach.where.namespace}: entry {position} came by no promotion, as its row says")
+    if known.ending is not Ending.ERASED:
+        reach.take(known)
+        reach.copies.add(_address(known))
+
+
 def _carry_out(
     ledger: Ledger, caller: Caller, find: _Find, *, reason: str | None, keep: frozenset[str], dry_run: bool
 ) -> Forgotten:
     """Find what is reached, and unless it is a dry run erase it, clean up, and look whether it is gone."""
     if dry_run:
         with ledger.reads(caller) as (reading, identity):
-            reaches = find(reading, identity)
+            reaches = _followed(reading, identity, find(reading, identity), keep)
             _check_kept(reaches, keep)
             return _report(reaches, erased=False)
     gone = _Gone()
@@ -553,7 +606,7 @@ def _carry_out(
     try:
         with ledger.writes(caller) as block:
             block.reading.catalogued()
-            reaches = find(block.reading, block.identity)
+            reaches = _followed(block.reading, block.identity, find(block.reading, block.identity), keep)
             _check_kept(reaches, keep)
             for reach in reaches:
                 if reach.known or reach.own:
@@ -784,6 +837,7 @@ def _report(
     return Forgotten(
         addresses=tuple(addresses),
         summaries=tuple(sorted(address for reach in reaches for address in reach.summaries)),
+        copies=tuple(sorted(address for reach in reaches for address in reach.copies)),
         rests=tuple(sorted(address for reach in reaches for address in reach.rests if address not in gone)),
         names=tuple(said.label for reach in reaches for said in reach.own.values() if said.content.name is not None),
         reasons=tuple(said.label for reach in reaches for said in reach.own.values() if said.content.name is None),

@@ -17,6 +17,7 @@ from ledgerstone import (
     forgetting,
     listing,
     moving,
+    promoting,
     proving,
     recalling,
     receipts,
@@ -311,6 +312,44 @@ class Memory:
                 reading, identity, scope=scope, namespace=namespace, before=before, limit=limit
             )
 
+    def promote(
+        self,
+        target: str,
+        *,
+        scope: Scope | None = None,
+        namespace: str | None = None,
+        idempotency_key: str | None = None,
+        allow_secrets: Sequence[str] = (),
+    ) -> Remembered:
+        """Let a current record come to a wider scope, as a memory there; what it came from stays where it is.
+
+        Takes a grant to promote there, which no other act includes. It says the same under the same key, names by
+        digest what it came from (``Record.promoted``), and is trusted no more than that, nor than whoever promotes it.
+        Under a key that is held there it is the next version, or contested. From then on each goes its own way, but
+        whoever erases the first erases the copies. A summary and an open task are not promoted (RuleError); what no
+        longer stands is a ConflictError.
+        """
+        if scope is None and namespace is None:
+            raise UsageError("promote: where to?", hint="a scope, or the id of a namespace")
+        wire = [target, None if scope is None else scope.value, namespace]
+        with self._ledger.writes(self.caller) as block:
+            reading = block.reading
+            found = self._find(reading, block.identity, target)
+            goal = block.identity.target(scope, namespace)
+            repeated = self._repeated(block, goal, idempotency_key, "promote", wire, Act.PROMOTE)
+            if repeated is not None:
+                return _warned(block, repeated, self._ledger.notices())[0]
+            source = promoting.source_of(reading, found.where, found.scope, found.position)
+            where, stamp = block.settle(goal, Act.PROMOTE)
+            batch = Batch(
+                reading, where, namespace=where.namespace, stamp=stamp, limits=self.caller.limits, store=block.point()
+            )
+            allowed = {*self.caller.allow_secrets, *allow_secrets}
+            writing = self._writing(where.namespace, stamp.origin)
+            promoting.add(source, (where.namespace, goal.place.scope), batch, writing, allowed)
+            answers = self._committed(block, batch, goal, idempotency_key, "promote", wire)
+        return _warned(block, answers, self._ledger.notices())[0]
+
     def _writing(self, namespace: str, origin: Origin) -> Writing:
         secret = self._secret(namespace)
 
@@ -335,12 +374,12 @@ class Memory:
         )
 
     def _repeated(
-        self, block: Block, target: Target, key: str | None, verb: str, wire: Any
+        self, block: Block, target: Target, key: str | None, verb: str, wire: Any, act: Act = Act.WRITE
     ) -> tuple[Remembered, ...] | None:
         """The first answer to a write that comes again; ConflictError when it comes with other content."""
         if key is None or target.place.namespace is None:
             return None
-        block.authorize(Act.WRITE, target.place)
+        block.authorize(act, target.place)
         where = block.identity.chain(target.place.namespace)
         named = self._named_write(where.namespace, key, verb, wire)
         sequence = block.writer.idempotent(where.number, named.key)
@@ -358,6 +397,7 @@ class Memory:
         records = [
             block.reading.record(where, target.place.scope, position)
             for position in range(first, header.counts.entries)
+            if block.writer.standing(where.number, position) is not None
         ]
         return self._answers(block, where, records, leaf_hash(entries.encode_header(header)), repeated=True)
 
@@ -382,6 +422,8 @@ class Memory:
             if version is None
             else reading.compose(where, scope, version, STANDING_OF_ENDING[version.proven.ending])
             for position, version in enumerate(batch.versions(), batch.first)
+            # A promotion comes with its record, and is no version of anything.
+            if version is not None or reading.reader.standing(where.number, position) is not None
         ]
         return self._answers(block, where, records, where.head.id, repeated=False)
 

@@ -15,6 +15,7 @@ from ledgerstone.core.entries import (
     ErasureEntry,
     KeyEntry,
     NameEntry,
+    PromotionEntry,
     RecordEntry,
     RetractEntry,
     Sealed,
@@ -31,6 +32,7 @@ from ledgerstone.core.values import (
     Scope,
     Standing,
     Status,
+    Trust,
 )
 from ledgerstone.errors import CorruptionError
 from ledgerstone.following import in_force
@@ -523,9 +525,21 @@ class Reading:
             expires=record.expires,
             sources=self._addresses(where, record.sources),
             covers=self._addresses(where, record.covers),
+            promoted=self._promoted(where, body),
             reason=reason.reason if reason is not None else None,
             ended_by=proven.ended_by or None,
         )
+
+    def _promoted(self, where: Chain, body: Proven) -> str | None:
+        """The digest that a promoted record had where it came from."""
+        if not isinstance(body.entry, RecordEntry) or body.entry.promotion is None:
+            return None
+        data = self.reader.entry(where.number, body.position - 1)
+        promotion = None if data is None or entries.digest_of(data) != body.entry.promotion else data
+        entry = None if promotion is None else entries.decode_entry(promotion)
+        if not isinstance(entry, PromotionEntry):
+            raise CorruptionError(f"{where.namespace}: the promotion of entry {body.position} is missing")
+        return entry.source.hex()
 
     def _addresses(self, where: Chain, digests: tuple[bytes, ...]) -> tuple[str, ...]:
         return tuple(self.address(where, digest) for digest in digests)
@@ -651,6 +665,11 @@ class SnapshotFacts:
             standing = self._reading.reader.standing(self._where.number, row.position)
             if standing is not None:
                 return self._reading.prove(self._where, row.position, *standing).digest
+        return None
+
+    def promoted(self, digest: bytes) -> Trust | None:
+        # What came in an earlier commit is not the entry right before.
+        del digest
         return None
 
     def open_tasks(self) -> tuple[int, int]:

@@ -15,12 +15,12 @@ from ledgerstone.core.entries import CloseEntry, GrantEntry, KeyEntry, Namespace
 from ledgerstone.core.facts import Known, Own
 from ledgerstone.core.projection import ASIDE, GRANTED, PARTED, REVOCABLE, TOMBSTONE
 from ledgerstone.core.signing import Keyring
-from ledgerstone.core.values import DEFAULT_FLOOR, Ending, Kind, Report
+from ledgerstone.core.values import DEFAULT_FLOOR, Ending, Kind, Report, Trust
 from ledgerstone.core.verify import Authorities, Base, Enrolled, Granted, Made, Replay, Replayed
 from ledgerstone.errors import CorruptionError
 from ledgerstone.reading import Chain, Heads, Listing, Reading
 from ledgerstone.store.protocol import ChainRow, Reader
-from ledgerstone.verifying import UNWATCHED, Watch, commits
+from ledgerstone.verifying import UNWATCHED, Watch, commits, promotions
 from ledgerstone.writing import word_row
 
 SAMPLE: Final = 64
@@ -87,6 +87,8 @@ def _verify(
         if namespace not in names:
             raise UnsettledError(f"{namespace}: the store chain made it, but its chain is missing")
     _gone(reading, names, milestones, authorities)
+    for finding in promotions(reader, authorities):
+        raise UnsettledError(f"{finding.namespace}: {finding.message}")
     older = sum(part.older for part in parts)
     return Report(
         findings=(),
@@ -337,6 +339,11 @@ class Earlier:
 
     def revocable(self, digest: bytes) -> bool:
         return self._arranged(digest) is not None
+
+    def promoted(self, digest: bytes) -> Trust | None:
+        # It comes right before what it promotes, in one commit.
+        del digest
+        return None
 
     def open_tasks(self) -> tuple[int, int]:
         standing = self._reading.reader.tasks(self._where.number, DEFAULT_FLOOR.value, self._count)

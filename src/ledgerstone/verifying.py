@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import chain as joined
 from typing import Final, NamedTuple
 
 from ledgerstone.anchors import Anchor, Anchors
-from ledgerstone.core import chain, state
-from ledgerstone.core.entries import Content
+from ledgerstone.core import chain, rules, state
+from ledgerstone.core.entries import CloseEntry, Content, Entry, RecordEntry, decode_entry, digest_of
 from ledgerstone.core.facts import Change
 from ledgerstone.core.signing import Keyring
-from ledgerstone.core.values import Ending, Finding, Report
+from ledgerstone.core.values import Ending, Finding, Report, Scope
 from ledgerstone.core.verify import Authorities, Replay, Replayed, check_head, check_signature
 from ledgerstone.core.words import ANALYZER
-from ledgerstone.errors import CorruptionError, FormatError, UsageError
+from ledgerstone.errors import CorruptionError, FormatError, RuleError, UsageError
 from ledgerstone.store.protocol import FOLD_EVERY, ChainRow, Derived, Reader, Store, Vectored, WordRow, Writer
 from ledgerstone.writing import word_row
 
@@ -85,9 +86,46 @@ def verify(reader: Reader, keyring: Keyring, watch: Watch = UNWATCHED) -> Report
         if namespace not in heads and namespace not in authorities.parted
     )
     tell(authorities.findings(names[0] if names else ""))
+    tell(promotions(reader, authorities))
     if reader.posted() != posted:
         tell([Finding("index", "", None, "the word index does not hold the words of the records")])
     return Report(findings=tuple(findings), namespaces=len(names), commits=done, entries=records, heads=heads)
+
+
+def promotions(reader: Reader, authorities: Authorities) -> Iterator[Finding]:
+    """What is wrong with what came from other namespaces, once all chains were read.
+
+    Of a namespace that the store goes on without nobody can tell.
+    """
+    for namespace, sequence, entry, record in authorities.promotions:
+        came, went = authorities.made(entry.source_namespace), authorities.made(namespace)
+        row = reader.chain(entry.source_namespace)
+        if entry.source_namespace in authorities.parted or went is None:
+            continue
+        source = body = None
+        if came is not None and row is not None:
+            source = body = _entry_of(reader, row.number, entry.source)
+        while row is not None and isinstance(body, CloseEntry):
+            body = _entry_of(reader, row.number, body.closes)
+        promoted = rules.Promoted(
+            (entry.source_namespace, Scope.STORE if came is None else came.entry.scope),
+            (namespace, went.entry.scope),
+            source,
+            body if isinstance(body, RecordEntry) else None,
+            record,
+        )
+        try:
+            rules.check_promotion(entry, promoted)
+        except RuleError as error:
+            yield Finding("rule", namespace, sequence, f"it breaks the rule {error.message}")
+
+
+def _entry_of(reader: Reader, number: int, digest: bytes) -> Entry | None:
+    """The entry of a chain that has a digest: a row leads to it, or else all of them are looked through."""
+    led = (reader.entry(number, position) for one, position in reader.digests(digest) if one == number)
+    every = (data for _, data in reader.entries(number, 0, LAST))
+    data = next((each for each in joined(led, every) if each is not None and digest_of(each) == digest), None)
+    return None if data is None else decode_entry(data)
 
 
 def _replayed(reader: Reader, namespace: str, authorities: Authorities, *, store: bool) -> tuple[Replay, ChainRow]:
@@ -384,7 +422,7 @@ def rebuild(writer: Writer, keyring: Keyring, *, alone: bool = False) -> Report:
         heads[namespace] = replay.head.sequence, replay.head.id
         commits += replay.head.sequence + 1
         entries += replay.size
-    for finding in () if alone else authorities.findings(names[0] if names else ""):
+    for finding in () if alone else (*authorities.findings(names[0]), *promotions(writer, authorities)):
         raise CorruptionError(f"{finding.namespace}: canonical history is damaged: {finding.message}")
     missing = authorities.namespaces.keys() - heads.keys() - authorities.parted.keys()
     if missing and not alone:

@@ -74,3 +74,19 @@ def test_a_shared_namespace_is_made_at_a_terminal(bound: Desk) -> None:
     assert bound.ask("namespaces")["bound"]["shared"] == [made]
     assert "team" in bound.invoke("namespaces").stdout
     assert [item["scope"] for item in bound.ask("recall", "cedars")["items"]] == ["shared"]
+
+
+def test_a_memory_is_promoted_at_a_terminal(bound: Desk) -> None:
+    """Once it is granted; it is there in every project, and names what it came from. A program may not."""
+    address = bound.ask("remember", "Cedars want water", "--key", "cedar")["address"]
+    owner = bound.ask("namespaces")["bound"]["principal"]
+    assert bound.sit("promote", address, "--scope", "user").code == 3
+    assert bound.sit("grants", "add", owner, "promote", "--scope", "user", "--yes").code == 0
+    assert bound.refuse("promote", address, "--scope", "user")[1]["code"] == "authority"
+
+    shown = bound.sit("promote", address, "--scope", "user")
+
+    copy = bound.ask("get", shown.out.decode().split()[0])
+    assert (copy["scope"], copy["text"], copy["key"]) == ("user", "Cedars want water", "cedar")
+    assert copy["promoted"] == bound.ask("get", address)["digest"]
+    assert b"copy" in bound.sit("forget", address, "--dry-run").out

@@ -22,6 +22,7 @@ from ledgerstone.core.entries import (
     NameEntry,
     NamespaceEntry,
     PartingEntry,
+    PromotionEntry,
     RecordEntry,
     RefusalEntry,
     RestoreEntry,
@@ -34,7 +35,7 @@ from ledgerstone.core.entries import (
     digest_of,
 )
 from ledgerstone.core.facts import Known, Own
-from ledgerstone.core.rules import Admitted
+from ledgerstone.core.rules import Admitted, Promoted
 from ledgerstone.core.signing import key_id
 from ledgerstone.core.values import (
     LIBRARY_LIMITS,
@@ -653,6 +654,87 @@ def test_what_leaves_a_store_was_made_there(leaving: Entry) -> None:
     with pytest.raises(RuleError, match="was left before"):
         rules.check_arranged(leaving, store.folded)
     rules.check_arranged(ExportEntry(sequence=0, head=b"h" * 32), store.folded)
+
+
+CAME = rules.plain(PromotionEntry(source_namespace=opaque("ns", 9), source=b"s" * 32, trust=Trust.MODEL_INFERRED))
+
+
+def promoted_after(pen: Pen, **fields: Any) -> Admitted:
+    """What comes by a promotion of a model's word, which is the entry right before it."""
+    pen.add(CAME)
+    return rules.enter(Draft(text="Elm.", **fields), writing(), pen.folded, (), CAME.digest)
+
+
+def test_a_promoted_record_names_the_promotion_right_before_it(pen: Pen) -> None:
+    """And no other entry; its trust is at most what that says."""
+    rules.check_place(CAME.entry, None, position=1, store=False)
+    record = promoted_after(pen)
+    judge(pen, record)
+    assert isinstance(record.entry, RecordEntry)
+    assert record.entry.trust is Trust.MODEL_INFERRED
+
+    unnamed = "promotion: names the promotion right before it, and no other entry"
+    assert refused(pen, record, trust=Trust.USER_EXPLICIT).startswith("trust: origin and sources allow")
+    assert refused(pen, record, promotion=b"?" * 32) == unnamed
+    pen.add(entered(pen, "In between."))
+    with pytest.raises(RuleError, match=unnamed):
+        judge(pen, record)
+
+
+def test_what_is_promoted_rests_on_nothing_here(pen: Pen) -> None:
+    """It has no sources, is no summary and no open task; a procedure it may be, and a closed task."""
+    ground = where(pen.remember("Ground.", Origin.MODEL))
+
+    for kind, status in ((Kind.PROCEDURE, None), (Kind.TASK, Status.CLOSED), (Kind.FACT, None)):
+        judge(pen, promoted_after(pen, kind=kind, status=status))
+
+    for kind, sources in ((Kind.NOTE, (ground,)), (Kind.SUMMARY, (ground,)), (Kind.SUMMARY, ())):
+        with pytest.raises(RuleError, match="promotion: rests on what it came from"):
+            promoted_after(pen, kind=kind, sources=sources)
+    with pytest.raises(RuleError, match="promotion: an open task stays"):
+        promoted_after(pen, kind=Kind.TASK)
+
+
+def test_a_promotion_and_its_record_are_a_commit(pen: Pen) -> None:
+    """Of these two entries, in this order."""
+    record, other = promoted_after(pen), entered(pen)
+
+    rules.check_commit([(CAME.entry, None), (record.entry, None)], LIBRARY_LIMITS)
+
+    for drawn in ([CAME], [record, CAME], [CAME, other], [CAME, record, other], [CAME, CAME]):
+        with pytest.raises(RuleError, match="promotion: and the record that came by it"):
+            rules.check_commit([(one.entry, None) for one in drawn], LIBRARY_LIMITS)
+
+
+def test_a_promotion_makes_no_more_of_what_it_names(pen: Pen) -> None:
+    """A version that is there, no more trusted, of the same sort and size, into another scope that is no narrower."""
+    source, record = entered(pen).entry, promoted_after(pen).entry
+    closed = rules.close(pen.remember(Draft(text="Elm.", kind=Kind.TASK)), writing(), None).entry
+    promotion = CAME.entry
+    assert isinstance(promotion, PromotionEntry)
+    assert isinstance(record, RecordEntry)
+    assert isinstance(source, RecordEntry)
+    other = opaque("ns", 2)
+    right = Promoted((PROJECT, Scope.PROJECT), (other, Scope.USER), source, source, record)
+
+    for fine in (right, right._replace(source=closed), right._replace(goal=(other, Scope.PROJECT))):
+        rules.check_promotion(promotion, fine)
+
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"goal": right.origin}, "goes to another namespace"),
+        ({"origin": (other, Scope.USER), "goal": right.origin}, "goes to another .* from user to project"),
+        ({"goal": (other, Scope.STORE)}, "goes to another namespace"),
+        ({"origin": (other[::-1], Scope.STORE)}, "goes to another namespace"),
+        ({"source": None}, f"names no record of {PROJECT}"),
+        ({"source": promotion}, f"names no record of {PROJECT}"),
+        ({"body": None}, f"names no record of {PROJECT}"),
+        ({"source": replace(source, trust=Trust.UNKNOWN)}, "unknown there, and model_inferred here"),
+        ({"body": replace(source, kind=Kind.FACT)}, "is not what it came from"),
+        ({"record": replace(record, expires=1)}, "is not what it came from"),
+    ]
+    for changes, message in wrong:
+        with pytest.raises(RuleError, match=f"promotion: {message}"):
+            rules.check_promotion(promotion, right._replace(**changes))
 
 
 def test_a_setting_is_one_that_is_known() -> None:

@@ -20,9 +20,12 @@ from ledgerstone.core.entries import (
     KeyEntry,
     NamespaceEntry,
     PartingEntry,
+    PromotionEntry,
     RevokeEntry,
     StorePoint,
 )
+from ledgerstone.core.facts import Slot
+from ledgerstone.core.projection import Folded, project
 from ledgerstone.core.signing import COMMIT, RECEIPT, Keyring, SigningKey
 from ledgerstone.core.values import (
     LIBRARY_LIMITS,
@@ -36,6 +39,7 @@ from ledgerstone.core.values import (
     Origin,
     Report,
     Scope,
+    Trust,
 )
 from ledgerstone.core.verify import Authorities, Base, Granted, Replay, check_head, check_signature
 from ledgerstone.errors import RuleError
@@ -385,6 +389,25 @@ def test_an_erasure_takes_a_grant_of_its_own(act: Act, *, allows: bool) -> None:
 
     pen.write(rules.enter(Draft(text="Elm."), writing(), pen.folded), stamp=pen.stamp(grant=opaque("grt", 9)))
     assert faults(pen) == ([("grant", 3)] if allows else [("grant", 2)])
+
+
+@pytest.mark.parametrize(("act", "allows"), [(Act.PROMOTE, True), (Act.WRITE, False), (Act.READ, False)])
+def test_a_promotion_takes_a_grant_of_its_own(act: Act, *, allows: bool) -> None:
+    """To write is not enough; what came is kept for when all chains were read."""
+    pen = project_chain(store_chain(grant(9, act)))
+    promotion = rules.plain(
+        PromotionEntry(source_namespace=opaque("ns", 9), source=b"s" * 32, trust=Trust.MODEL_INFERRED)
+    )
+    folded, slot = Folded(), Slot(0, 0, promotion.digest)
+    folded.apply(project(promotion.entry, None, slot, folded), slot)
+    record = rules.enter(Draft(text="Elm."), writing(), folded, (), promotion.digest)
+    pen.write(promotion, record, stamp=pen.stamp(grant=opaque("grt", 9)))
+    known = Authorities()
+
+    replayed = replay(pen, known)
+
+    assert [finding.code for finding in replayed.findings] == ([] if allows else ["grant"])
+    assert [tuple(one) for one in known.promotions] == [(PROJECT, 1, promotion.entry, record.entry)]
 
 
 def test_a_content_is_gone_if_it_was_erased_and_only_then() -> None:

@@ -68,7 +68,8 @@ class Change(NamedTuple):
     positions. ``sources`` and ``covers`` are positions. ``lookups`` find an entry by what it is about: a noun and a
     value. ``indexed`` says that the text at ``added.body`` belongs in the word index under this position. ``erased``
     are those positions among ``ended`` that lose their content. ``own`` says that the entry has a content of its own,
-    by what it is found without it; ``struck`` are the earlier ones that lose theirs, and nothing else.
+    by what it is found without it; ``struck`` are the earlier ones that lose theirs, and nothing else. ``promoted`` is
+    the most trust that the record may have which comes next, by a promotion.
     """
 
     position: int
@@ -83,6 +84,7 @@ class Change(NamedTuple):
     indexed: bool = False
     own: Own | None = None
     struck: tuple[Own, ...] = ()
+    promoted: Trust | None = None
 
 
 class Facts(Protocol):
@@ -123,6 +125,9 @@ class Facts(Protocol):
 
     def own(self, digest: bytes) -> Own | None:
         """An earlier entry other than a record, as long as its own content is neither erased nor struck."""
+
+    def promoted(self, digest: bytes) -> Trust | None:
+        """The most trust that a promotion allows, if it is the entry right before the one that is asked about."""
 
     @property
     def boundary(self) -> int:

@@ -18,13 +18,14 @@ from ledgerstone.core.entries import (
     NameEntry,
     NamespaceEntry,
     PartingEntry,
+    PromotionEntry,
     RecordEntry,
     RetractEntry,
     RevokeEntry,
     SettingEntry,
 )
 from ledgerstone.core.facts import Change, Facts, Known, Own, Slot
-from ledgerstone.core.values import DEFAULT_FLOOR, AliasOf, Ending, NameOf, Scope, Status
+from ledgerstone.core.values import DEFAULT_FLOOR, AliasOf, Ending, NameOf, Scope, Status, Trust
 
 NO_COUNTS: Final = Counts(entries=0, records=0, live=0, current=0, open=0, indexed=0)
 # An entry that ends a version for these reasons takes the ground from under every summary that rests on it.
@@ -42,6 +43,7 @@ NAMED: Final = "named"
 GRANTED: Final = "granted"
 SET: Final = "set"
 TOMBSTONE: Final = "tombstone"
+PROMOTION: Final = "promotion"
 # An erasure by each entry whose own content it took, and a parting by each namespace.
 STRUCK: Final = "struck"
 PARTED: Final = "parted"
@@ -84,6 +86,8 @@ def project(entry: Entry, content: Content | None, slot: Slot, facts: Facts) -> 
             return Change(slot.position, ended=ended, lookups=((entry.noun, ""),))
         case GenesisEntry() if entry.scope is not Scope.STORE:
             return Change(slot.position)
+        case PromotionEntry():
+            return Change(slot.position, lookups=((PROMOTION, entry.source.hex()),), promoted=entry.trust)
     return Change(
         slot.position, lookups=lookups(entry, _name(content)), live=sealed(entry), own=own(entry, slot.position)
     )
@@ -231,6 +235,7 @@ class Folded:
         "_latest",
         "_listed",
         "_own",
+        "_promoted",
         "_rejections",
         "_resting",
         "_revocable",
@@ -255,6 +260,7 @@ class Folded:
         self._key: str | None = None
         self._listed: set[tuple[str, str]] = set()
         self._own: dict[bytes, Own] = {}
+        self._promoted: tuple[bytes, Trust] | None = None
         # Positions whose own content was struck, and the sequence of the commit that did it.
         self.struck: dict[int, int] = {}
         self._revocable: dict[int, bytes] = {}
@@ -267,6 +273,7 @@ class Folded:
     def apply(self, change: Change, slot: Slot) -> list[Known]:
         """Take a change in; returns the versions that it ended, as they stood before."""
         self._digests[slot.digest] = change.position
+        self._promoted = None if change.promoted is None else (slot.digest, change.promoted)
         before = []
         for position, ending in change.ended:
             self._revocable.pop(position, None)
@@ -378,6 +385,9 @@ class Folded:
             return None
         known = self.version(found.position)
         return None if known is not None and known.ending is Ending.ERASED else found
+
+    def promoted(self, digest: bytes) -> Trust | None:
+        return self._promoted[1] if self._promoted is not None and self._promoted[0] == digest else None
 
     def open_tasks(self) -> tuple[int, int]:
         return self.open

@@ -21,6 +21,7 @@ from ledgerstone.core.entries import (
     NameEntry,
     NamespaceEntry,
     PartingEntry,
+    PromotionEntry,
     RecordEntry,
     RestoreEntry,
     RetractEntry,
@@ -59,6 +60,7 @@ from ledgerstone.core.values import (
     Retention,
     Scope,
     Status,
+    Trust,
 )
 from ledgerstone.errors import ConflictError, NotFoundError, RuleError, UsageError
 
@@ -171,19 +173,26 @@ _UNSEEN: Final = re.compile(
 )
 
 
-def enter(draft: Draft, writing: Writing, facts: Facts, overrides: tuple[str, ...] = ()) -> Admitted:
+def enter(
+    draft: Draft,
+    writing: Writing,
+    facts: Facts,
+    overrides: tuple[str, ...] = (),
+    promotion: bytes | None = None,
+) -> Admitted:
     """Turn a draft into the entry that the rules admit, against the past given; RuleError or ConflictError else.
 
     ``overrides`` names the checks that found something and were told to let it pass; the entry says so.
 
     A key that is held, or ``replaces``, makes the next version of that memory; a holder of higher trust is left
-    standing and the new record is contested. A rejected value is held unless the user says it.
+    standing and the new record is contested. A rejected value is held unless the user says it. ``promotion`` is the
+    digest of the promotion entry by which it comes.
     """
     check_text(draft, writing.limits)
     origin = origin_of(writing.origin, external=draft.external)
     sources = _cited("sources", draft.sources, MAX_SOURCES, facts)
     covers = _cited("covers", draft.covers, MAX_COVERS, facts)
-    trust = trust_of(origin, (known.trust for known in sources))
+    trust = _most_trust(origin, sources, promotion, facts)
     key = draft.key
     holder = facts.holder(key) if key is not None else None
     if draft.replaces is not None:
@@ -230,6 +239,7 @@ def enter(draft: Draft, writing: Writing, facts: Facts, overrides: tuple[str, ..
         covers=tuple(known.digest for known in covers),
         contests=contests.digest if contests is not None else None,
         held_by=held_by,
+        promotion=promotion,
         overrides=overrides,
     )
     check_record(entry, content, writing.origin, writing.limits, facts)
@@ -294,15 +304,22 @@ def check_record(
     sources = [_earlier(digest, facts, "sources") for digest in entry.sources]
     covers = [_earlier(digest, facts, "covers") for digest in entry.covers]
     _check_limits(entry, limits)
-    _check_trust(entry, stamp_origin, sources)
+    _check_trust(entry, stamp_origin, sources, facts)
+    if entry.promotion is not None:
+        _check_promoted(entry)
     _check_identity(entry, content, facts)
     _check_status(entry, facts)
     if entry.kind is Kind.SUMMARY:
         _check_summary(entry, sources, covers, facts)
     elif covers or entry.depth:
         refuse("covers", f"only a summary covers, not a {entry.kind.value}")
-    if entry.kind is Kind.PROCEDURE and not any(
-        known.kind is not Kind.SUMMARY and known.ending not in {Ending.RETRACTED, Ending.ERASED} for known in sources
+    if (
+        entry.kind is Kind.PROCEDURE
+        and entry.promotion is None
+        and not any(
+            known.kind is not Kind.SUMMARY and known.ending not in {Ending.RETRACTED, Ending.ERASED}
+            for known in sources
+        )
     ):
         refuse("procedure", "needs a source that is neither a summary nor retracted nor erased")
 
@@ -327,10 +344,61 @@ def _check_limits(entry: RecordEntry, limits: Limits) -> None:
         refuse("text", f"1 to {limits.text_bytes} bytes, not {entry.content.text_bytes}")
 
 
-def _check_trust(entry: RecordEntry, stamp_origin: Origin, sources: list[Known]) -> None:
+def _most_trust(origin: Origin, sources: list[Known], promotion: bytes | None, facts: Facts) -> Trust:
+    """The lowest of what the origin allows, what the sources have, and what had come by promotion."""
+    trusts = [known.trust for known in sources]
+    if promotion is not None:
+        came = facts.promoted(promotion)
+        if came is None:
+            refuse("promotion", "names the promotion right before it, and no other entry")
+        trusts.append(came)
+    return trust_of(origin, trusts)
+
+
+def _check_promoted(entry: RecordEntry) -> None:
+    """What comes from another namespace rests on nothing here, and is no obligation that exists there already."""
+    if entry.sources or entry.kind is Kind.SUMMARY:
+        refuse("promotion", "rests on what it came from, and on nothing here", hint="promote what it rests on")
+    if entry.status is Status.OPEN:
+        refuse("promotion", "an open task stays where it is to be done")
+
+
+# How wide a scope is: a promotion goes to one that is at least as wide.
+_WIDTH: Final = {Scope.SESSION: 0, Scope.PROJECT: 1, Scope.USER: 2, Scope.SHARED: 3, Scope.GLOBAL: 4}
+
+
+class Promoted(NamedTuple):
+    """What a promotion is judged by: where it came from and went to, and what stands there of it.
+
+    ``origin`` and ``goal`` are the namespaces with their scopes; ``source`` is the entry that it names there, ``body``
+    the record with that text, and ``record`` the one it made.
+    """
+
+    origin: tuple[str, Scope]
+    goal: tuple[str, Scope]
+    source: Entry | None
+    body: RecordEntry | None
+    record: RecordEntry
+
+
+def check_promotion(entry: PromotionEntry, promoted: Promoted) -> None:
+    """A promotion names a version that is there, and makes of it no more, nor anything else; RuleError says what."""
+    (came, narrow), (went, wide), source, body, record = promoted
+    if came == went or _WIDTH.get(narrow, MAX_INTEGER) > _WIDTH.get(wide, -1):
+        refuse("promotion", f"goes to another namespace that is no narrower, not from {narrow.value} to {wide.value}")
+    if not isinstance(source, RecordEntry | CloseEntry) or body is None:
+        refuse("promotion", f"names no record of {came}")
+    if entry.trust > source.trust:
+        refuse("promotion", f"{source.trust.word} there, and {entry.trust.word} here")
+    same = (body.kind, body.retention, body.expires, body.content.text_bytes)
+    if (record.kind, record.retention, record.expires, record.content.text_bytes) != same:
+        refuse("promotion", "is not what it came from: another kind, retention, expiry or size")
+
+
+def _check_trust(entry: RecordEntry, stamp_origin: Origin, sources: list[Known], facts: Facts) -> None:
     if TRUST_OF_ORIGIN[entry.origin] > TRUST_OF_ORIGIN[stamp_origin]:
         refuse("origin", f"{entry.origin.value} is more than the caller's {stamp_origin.value}")
-    most = trust_of(entry.origin, (known.trust for known in sources))
+    most = _most_trust(entry.origin, sources, entry.promotion, facts)
     if entry.trust != most:
         refuse("trust", f"origin and sources allow {most.word}, not {entry.trust.word}")
 
@@ -512,7 +580,7 @@ def _check_settled(entry: CloseEntry | RetractEntry, stamp: Stamp, facts: Facts)
 
 
 # What stands in which chain under rules 1; the kinds in neither are reserved for later rules.
-_OF_NAMESPACES: Final = frozenset({"genesis", "record", "close", "retract", "erasure"})
+_OF_NAMESPACES: Final = frozenset({"genesis", "record", "close", "retract", "erasure", "promotion"})
 _OF_THE_STORE: Final = frozenset(
     {
         *("genesis", "key", "name", "namespace", "alias", "grant", "revoke", "refusal", "restore", "erased"),
@@ -644,9 +712,13 @@ def check_commit(drawn: Sequence[tuple[Entry, Content | None]], limits: Limits) 
     # Who signs what follows it changes with it.
     if len(drawn) > 1 and any(isinstance(entry, KeyEntry) and entry.retires is not None for entry, _ in drawn):
         refuse("key_entry", "that retires a key is the only entry of its commit")
-    # It takes a grant of its own, which nothing else may pass under.
+    # These take a grant of their own, which nothing else may pass under.
     if len(drawn) > 1 and any(isinstance(entry, ErasureEntry) for entry, _ in drawn):
         refuse("erasure", "is the only entry of its commit")
+    if any(isinstance(entry, PromotionEntry) for entry, _ in drawn):
+        alone = [entry.noun for entry, _ in drawn] == ["promotion", "record"]
+        if not alone or records[0][0].promotion is None:
+            refuse("promotion", "and the record that came by it are the only entries of their commit")
 
 
 def heads_root(heads: Mapping[str, bytes]) -> bytes:

@@ -299,6 +299,7 @@ class Policy:
 class Record:
     """One version of a memory as it is returned: every field from its signed entry, its stamp and its leaf.
 
+    ``promoted`` is the digest that it had in the namespace where it came from.
     ``text`` and what else was content is ``None`` when the content was erased. ``notices`` says in plain words
     what is to be known of the answer that it came in, and is no part of what it is.
     """
@@ -334,6 +335,7 @@ class Record:
     expires: int | None = None
     sources: tuple[str, ...] = ()
     covers: tuple[str, ...] = ()
+    promoted: str | None = None
     reason: str | None = None
     ended_by: int | None = None
     notices: tuple[str, ...] = field(default=(), compare=False, repr=False)
@@ -410,7 +412,8 @@ class Forgotten:
     """What an erasure reached, or would reach when ``erased`` is False.
 
     ``addresses`` are all versions that lose their text; ``summaries`` those among them that cover another one;
-    ``rests`` stay, though what they rest on is gone. ``commits`` are the namespaces and sequences that say so.
+    ``copies`` those that were promoted from one of the others, wherever they stand; ``rests`` stay, though what they
+    rest on is gone. ``commits`` are the namespaces and sequences that say so.
     ``names`` are the ids whose names go (``ns_... remote``: what led there), ``reasons`` the versions, or the commits
     of erasures, whose reasons go by themselves. ``left`` says in words what could not be done, ``unreached`` what an
     erasure does not reach.
@@ -418,6 +421,7 @@ class Forgotten:
 
     addresses: tuple[str, ...]
     summaries: tuple[str, ...]
+    copies: tuple[str, ...]
     rests: tuple[str, ...]
     names: tuple[str, ...]
     reasons: tuple[str, ...]

@@ -21,6 +21,8 @@ from ledgerstone.core.entries import (
     KeyEntry,
     NamespaceEntry,
     PartingEntry,
+    PromotionEntry,
+    RecordEntry,
     RevokeEntry,
     Sealed,
 )
@@ -50,6 +52,15 @@ class Enrolled(NamedTuple):
 
     entry: KeyEntry
     since: int
+
+
+class Arrived(NamedTuple):
+    """A promotion as replay saw it: in which namespace and commit, and the record that came by it."""
+
+    namespace: str
+    sequence: int
+    entry: PromotionEntry
+    record: RecordEntry
 
 
 class Authority(Protocol):
@@ -87,6 +98,7 @@ class Authorities:
         "keys",
         "namespaces",
         "parted",
+        "promotions",
     )
 
     def __init__(self, base: Authority | None = None) -> None:
@@ -103,6 +115,8 @@ class Authorities:
         self.parted: dict[str, int] = {}
         # By namespace, how many versions it erased up to which of its commits since the one before in here.
         self.erased: dict[str, dict[int, int]] = {}
+        # What came from other namespaces; whether it stands there can be told once all chains were read.
+        self.promotions: list[Arrived] = []
 
     def _known(self) -> signing.Keyring:
         return signing.Keyring(pins=tuple(key.entry.public for key in self.keys))
@@ -285,8 +299,7 @@ class Replay:
         if wrong is not None:
             self.find("chain", sequence, f"commit {sequence} {wrong}")
         self.size, self.whole = self.place(header), self.whole and sequence == self.due
-        # An erasure entry stands alone; its noun is all that is needed here.
-        self._act = Act.FORGET if len(bodies) == 1 and b'"entry":"erasure"' in bodies[0] else Act.WRITE
+        self._act = _act_of(bodies)
         self._judge_stamp(header)
         if self.head is not None or not self.store:
             self._judge_signer(header)
@@ -303,6 +316,7 @@ class Replay:
                 replayed.append(found)
                 drawn.append((found.entry, found.content))
         self._try(header, lambda: rules.check_commit(drawn, header.limits))
+        self.authorities.promotions += _arrived(self.namespace, sequence, drawn)
         if self.head is None and self.store:
             # The first key signs the very commit that enrols it.
             self._judge_signer(header)
@@ -514,6 +528,23 @@ class Replay:
                 ended_by=by,
                 reason=ending,
             )
+
+
+def _act_of(bodies: Sequence[bytes]) -> Act:
+    """What a commit's grant must allow: an erasure stands alone, and a promotion first."""
+    # Entries hold no text, so that nothing but a noun can read like one.
+    if bodies and b'"entry":"promotion"' in bodies[0]:
+        return Act.PROMOTE
+    return Act.FORGET if len(bodies) == 1 and b'"entry":"erasure"' in bodies[0] else Act.WRITE
+
+
+def _arrived(namespace: str, sequence: int, drawn: Sequence[tuple[Entry, Content | None]]) -> list[Arrived]:
+    """The promotion that a commit is made of, with its record."""
+    match [entry for entry, _ in drawn]:
+        case [PromotionEntry() as promotion, RecordEntry() as record]:
+            return [Arrived(namespace, sequence, promotion, record)]
+        case _:
+            return []
 
 
 def check_signature(replay: Replay, keyring: signing.Keyring, commit: bytes, header: Header, signature: bytes) -> None:

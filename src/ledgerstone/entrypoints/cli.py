@@ -36,7 +36,7 @@ class Ledgerstone(Program):
     sections: ClassVar = {
         "Remember and recall": ("remember", "recall", "get", "list", "history"),
         "Correct": ("close", "retract"),
-        "Condense": ("compact",),
+        "Condense and widen": ("compact", "promote"),
         "Erase": ("forget", "expire"),
         "Prove": ("verify", "audit", "receipts", "explain", "rebuild", "checkpoint", "prove", "verify-proof"),
         "Move": ("backup", "restore", "export", "import"),

@@ -1,4 +1,4 @@
-"""The commands that tend what is there: condense it."""
+"""The commands that tend what is there: condense it, and let it come to a wider scope."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from ledgerstone.errors import UsageError
 
 if TYPE_CHECKING:
     from ledgerstone.core.values import Condensable
+
+# Where a promotion may go without the id of a namespace.
+_WIDER: Final = (Scope.PROJECT, Scope.USER, Scope.GLOBAL)
 
 
 @click.command
@@ -73,4 +76,26 @@ def _told(group: Condensable) -> str:
     )
 
 
-COMMANDS: Final = (compact,)
+@click.command
+@click.argument("target", metavar="ID")
+@click.option("--scope", type=click.Choice([each.value for each in _WIDER]), help="Where to.")
+@click.option("--namespace", metavar="ID", help="One namespace by its id, in place of a scope.")
+@click.option("--idempotency-key", metavar="NAME", help="Said again under the same name, it is not written twice.")
+@verb
+def promote(door: Door, target: str, scope: str | None, namespace: str | None, idempotency_key: str | None) -> None:
+    """Let a memory come to a wider scope; prints its address there.
+
+    It names what it came from, is trusted no more, and goes when that is erased. Takes a grant of its own:
+    ledgerstone grants add YOU promote --scope user
+    """
+    with door.memory() as memory:
+        answer = memory.promote(
+            target,
+            scope=None if scope is None else Scope(scope),
+            namespace=namespace,
+            idempotency_key=idempotency_key,
+        )
+    written(door, answer)
+
+
+COMMANDS: Final = (compact, promote)

@@ -119,10 +119,8 @@ def forgotten(found: Forgotten, texts: Mapping[str, str] | None = None) -> str:
         return "nothing left to erase"
     parts = [f"erased {reached(found)}, commit {by}" if by else "these would be erased for good:"]
     if not by:
-        summaries = set(found.summaries)
-        parts += _some(
-            (one, "summary" if one in summaries else "", (texts or {}).get(one, "")) for one in found.addresses
-        )
+        sorts = dict.fromkeys(found.summaries, "summary") | dict.fromkeys(found.copies, "copy")
+        parts += _some((one, sorts.get(one, ""), (texts or {}).get(one, "")) for one in found.addresses)
         parts += _some((one, "its reason") for one in found.reasons)
         parts += _some((one, "its name") for one in found.names)
     if found.rests:

@@ -73,6 +73,7 @@ def record(found: Record) -> dict[str, Any]:
             expires=_time(found.expires),
             sources=found.sources,
             covers=found.covers,
+            promoted=found.promoted,
             reason=found.reason,
             ended_by=found.ended_by,
             notices=found.notices,
@@ -232,6 +233,7 @@ def forgotten(found: Forgotten) -> dict[str, Any]:
         "addresses": list(found.addresses),
         **_present(
             summaries=found.summaries,
+            copies=found.copies,
             rests=found.rests,
             names=found.names,
             reasons=found.reasons,
