@@ -1,0 +1,566 @@
+"""What a recall looks for and where: neighbours, history, the past, filters, floors, places, what is due, tokens."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from ledgerstone import (
+    Act,
+    Budget,
+    CapacityError,
+    Draft,
+    Kind,
+    Lane,
+    Memory,
+    Mode,
+    NotFoundError,
+    Origin,
+    Policy,
+    Recall,
+    RuleError,
+    Scope,
+    Standing,
+    Trust,
+    UsageError,
+)
+from ledgerstone.core.recall import estimate
+from tests.memories import ADA, BOB, ELSEWHERE, FREE_MODES, MODEL, NOON, SECOND, STRANGER, TOOL, Scratch
+
+LEXICAL = Policy(mode=Mode.LEXICAL)
+RECENT = Policy(mode=Mode.RECENT)
+
+
+def told(context: Recall) -> list[str | None]:
+    """The texts of a context in their order."""
+    return [item.record.text for item in context.items]
+
+
+def in_lane(context: Recall, lane: Lane) -> list[str | None]:
+    """The texts that one lane gave."""
+    return [item.record.text for item in context.items if item.lane is lane]
+
+
+TALK = [
+    "Good morning.",
+    "Did you see the garden?",
+    "Not yet.",
+    "Somebody felled the old cedar by the gate.",
+    "Who was it?",
+    "My brother, on Sunday.",
+    "What a pity.",
+    "Shall we eat?",
+    "There is bread.",
+    "And cheese?",
+    "That too.",
+    "The kettle boils.",
+]
+
+
+def test_what_stands_beside_a_hit_in_its_source_is_found(ada: Memory) -> None:
+    """A turn that holds no word of the query is found for the one before it; one that is far away is not."""
+    ada.remember_many([Draft(text=text, source="talk", place=str(n)) for n, text in enumerate(TALK)])
+
+    found = told(ada.recall("felled cedar", policy=LEXICAL))
+
+    assert found[0] == TALK[3]
+    assert {TALK[2], TALK[4]} < set(found) <= {TALK[1], TALK[2], TALK[3], TALK[4], TALK[5]}
+
+
+def test_what_names_no_source_has_nothing_beside_it(ada: Memory) -> None:
+    """The same texts without a source, or each of its own, are what they hold and no more."""
+    ada.remember_many(TALK)
+    ada.remember_many([Draft(text=text, source=f"page {n}") for n, text in enumerate(TALK)])
+
+    assert told(ada.recall("felled cedar", policy=LEXICAL)) == [TALK[3]] * 2
+
+
+def test_a_neighbour_that_may_not_be_recalled_lends_and_gains_nothing(scratch: Scratch) -> None:
+    """What was retracted or is below the floor is not found beside a hit; what stands on its other side is."""
+    wrong = scratch.memory.remember(Draft(text="Never mind.", source="talk")).record
+    scratch.by(STRANGER).remember(Draft(text="Who cares?", source="talk"))
+    scratch.memory.remember(Draft(text="The cedar is felled.", source="talk"))
+    scratch.memory.remember(Draft(text="On Sunday.", source="talk"))
+    scratch.memory.retract(wrong.address, reason="It does matter.")
+
+    assert told(scratch.memory.recall("cedar", policy=LEXICAL)) == ["The cedar is felled.", "On Sunday."]
+
+
+def shuffled(seed: int) -> list[Draft]:
+    """Sixty notes of one source in an order that means nothing, ten about each of six trees."""
+    words = ["cedar", "oak", "elm", "fir", "ash", "yew"]
+    notes = [f"The {word} is number {n}." for n in range(10) for word in words]
+    random.Random(seed).shuffle(notes)
+    return [Draft(text=text, source="heap") for text in notes]
+
+
+def test_where_order_means_nothing_neighbours_gain_nothing(ada: Memory) -> None:
+    """Where the words come as often afar as nearby, only those who hold them are found."""
+    ada.remember_many(shuffled(seed=3))
+
+    found = told(ada.recall("cedar", policy=LEXICAL, budget=Budget(items=60)))
+
+    assert len(found) == 10
+    assert all("cedar" in text for text in found if text is not None)
+
+
+@pytest.mark.parametrize("seed", [0, 5, 9])
+def test_what_stands_nearby_by_chance_comes_after_what_was_found(ada: Memory, seed: int) -> None:
+    """In a heap that looks a little like a conversation neighbours are found too, behind all who hold the word."""
+    ada.remember_many(shuffled(seed))
+
+    found = told(ada.recall("cedar", policy=LEXICAL, budget=Budget(items=60)))
+
+    assert len(found) > 10
+    assert all("cedar" in text for text in found[:10] if text is not None)
+
+
+def test_history_shows_every_version_with_its_standing(scratch: Scratch) -> None:
+    """What default recall leaves out comes with a label, in every mode, and what is current comes without one."""
+    memory = scratch.memory
+    memory.remember(Draft(text="The cedar is young.", key="cedar"))
+    memory.remember(Draft(text="The cedar is old.", key="cedar"))
+    memory.retract(memory.remember("The cedar is a fir.").record.address, reason="No.")
+    note = memory.remember("The cedar stands by the gate, near the wall.").record
+    memory.remember(
+        Draft(text="Cedar: by the gate.", kind=Kind.SUMMARY, sources=(note.address,), covers=(note.address,))
+    )
+    memory.remember(Draft(text="The cedar is wet.", expires=scratch.now + SECOND))
+    scratch.wait(1)
+    expected = {
+        "The cedar is young.": {Standing.SUPERSEDED},
+        "The cedar is old.": {Standing.CURRENT},
+        "The cedar is a fir.": {Standing.SUPERSEDED, Standing.RETRACTED},
+        "The cedar stands by the gate, near the wall.": {Standing.COVERED},
+        "Cedar: by the gate.": {Standing.CURRENT},
+        "The cedar is wet.": {Standing.EXPIRED},
+    }
+
+    for mode in FREE_MODES:
+        items = memory.recall("cedar", policy=Policy(mode=mode, history=True)).items
+        shown = {text: {item.record.standing for item in items if item.record.text == text} for text in expected}
+        assert {text: standings and standings <= expected[text] for text, standings in shown.items()} == dict.fromkeys(
+            expected, True
+        )
+
+
+def test_history_shows_nothing_erased_or_below_the_floor(scratch: Scratch) -> None:
+    """It lifts what standing and expiry hold back, and neither erasure nor trust; a neighbour is shown."""
+    memory = scratch.memory
+    gone = memory.remember("The cedar is mine.").record
+    scratch.by(STRANGER).remember("The cedar is theirs.")
+    memory.remember("The cedar is ours.")
+    memory.forget(gone.memory, dry_run=False)
+
+    for mode in FREE_MODES:
+        context = memory.recall("cedar mine theirs", policy=Policy(mode=mode, history=True))
+        assert told(context) == ["The cedar is ours."]
+
+
+def test_the_past_answers_with_what_stood_then(scratch: Scratch) -> None:
+    """A corrected key, a closed task, what a summary covers, what has expired: as of a time, all as it was."""
+    memory = scratch.memory
+    memory.remember(Draft(text="The cedar is young.", key="cedar"))
+    task = memory.remember(Draft(text="Water the cedar.", kind=Kind.TASK)).record
+    note = memory.remember("The cedar stands by the gate, near the wall.").record
+    last = memory.remember(Draft(text="The cedar is wet.", expires=scratch.now + 5 * SECOND))
+    scratch.wait(2)
+    then = scratch.now
+    scratch.wait(2)
+    memory.remember(Draft(text="The cedar is old.", key="cedar"))
+    memory.close_task(task.address)
+    memory.remember(
+        Draft(text="Cedar: by the gate.", kind=Kind.SUMMARY, sources=(note.address,), covers=(note.address,))
+    )
+    scratch.wait(10)
+
+    past = memory.recall("cedar", policy=Policy(as_of=then))
+    now = memory.recall("cedar")
+    newest = memory.recall("", policy=replace(RECENT, as_of=then))
+
+    before = {"Water the cedar.", "The cedar is young.", "The cedar is wet."} | {note.text}
+    assert set(told(past)) == set(told(newest)) == before
+    assert in_lane(past, Lane.TASKS) == ["Water the cedar."]
+    assert {item.record.standing for item in past.items} == {Standing.CURRENT}
+    assert {"The cedar is old.", "Cedar: by the gate."} < set(told(now))
+    assert not set(told(now)) & {"The cedar is young.", "The cedar is wet."}
+    assert past.heads == {note.namespace: (last.sequence, last.commit)}
+
+
+def test_a_sequence_of_one_namespace_is_a_past_state_too(scratch: Scratch) -> None:
+    """After each commit the recall is what it was then; a sequence that is not yet there is refused."""
+    memory = scratch.memory
+    first = memory.remember(Draft(text="Young.", key="cedar"))
+    second = memory.remember(Draft(text="Old.", key="cedar"))
+    where = first.record.namespace
+
+    shown = [
+        told(memory.recall("", policy=Policy(at=at, namespaces=(where,)))) for at in (first.sequence, second.sequence)
+    ]
+
+    assert shown == [["Young."], ["Old."]]
+    with pytest.raises(UsageError, match=f"stands at {second.sequence}, not yet at {second.sequence + 1}"):
+        memory.recall("", policy=Policy(at=second.sequence + 1, namespaces=(where,)))
+
+
+def test_the_past_ends_where_the_present_begins(scratch: Scratch) -> None:
+    """As of now is allowed, and as of what is to come is not: no clock but the host's makes anything due."""
+    scratch.memory.remember(Draft(text="Call Bob.", kind=Kind.PROSPECTIVE, due=scratch.now + 60 * SECOND))
+
+    now = scratch.memory.recall("", policy=Policy(as_of=scratch.now))
+
+    assert in_lane(now, Lane.PROCEDURAL) == []
+    with pytest.raises(UsageError, match="as_of: a time that has passed"):
+        scratch.memory.recall("", policy=Policy(as_of=scratch.now + 1))
+
+
+def test_before_a_namespace_was_made_there_is_nothing_of_it(scratch: Scratch) -> None:
+    """Nothing is found, no head is claimed, and no task is missed."""
+    scratch.memory.remember("A cedar.", scope=Scope.USER)
+    before = scratch.now
+    scratch.wait(1)
+    task = scratch.memory.remember(Draft(text="Water it.", kind=Kind.TASK)).record
+
+    context = scratch.memory.recall("cedar", policy=Policy(as_of=before))
+
+    assert told(context) == ["A cedar."]
+    assert task.namespace not in context.heads
+    assert len(context.heads) == 1
+
+
+def test_what_was_erased_never_comes_back(scratch: Scratch) -> None:
+    """Not as of a time at which it stood, nor at its commit; what stood beside it does, and its absence is counted."""
+    memory = scratch.memory
+    gone = memory.remember("The cedar is mine.")
+    memory.remember("The cedar is ours.")
+    then = scratch.now
+    scratch.wait(1)
+    memory.forget(gone.record.memory, dry_run=False)
+    where = gone.record.namespace
+
+    for history in (False, True):
+        for past in (Policy(as_of=then), Policy(at=gone.sequence + 1, namespaces=(where,))):
+            for mode in FREE_MODES:
+                context = memory.recall("cedar mine", policy=replace(past, mode=mode, history=history))
+                assert told(context) == ["The cedar is ours."]
+                assert set(context.omitted) <= {"erased"}
+
+
+def test_filters_keep_to_kinds_keys_and_origins(scratch: Scratch) -> None:
+    """Each shows what fits it and counts what does not; open tasks are shown all the same."""
+    scratch.memory.remember(Draft(text="The cedar is old.", kind=Kind.FACT, key="cedar"))
+    scratch.memory.remember(Draft(text="The cedar fell.", kind=Kind.EPISODE))
+    scratch.by(TOOL).remember("The cedar is 30 m high.")
+    scratch.memory.remember(Draft(text="Water it.", kind=Kind.TASK))
+
+    def shown(policy: Policy) -> list[str | None]:
+        context = scratch.memory.recall("cedar", policy=policy)
+        assert in_lane(context, Lane.TASKS) == ["Water it."]
+        assert context.omitted["filtered"] >= 1
+        return told(context)[1:]
+
+    assert shown(Policy(kinds=(Kind.FACT,))) == ["The cedar is old."]
+    assert set(shown(Policy(kinds=(Kind.FACT, Kind.EPISODE)))) == {"The cedar is old.", "The cedar fell."}
+    assert shown(Policy(key="cedar")) == ["The cedar is old."]
+    assert shown(Policy(key="oak")) == []
+    assert shown(Policy(origins=(Origin.TOOL,))) == ["The cedar is 30 m high."]
+
+
+def test_a_key_is_found_however_much_came_after_it(ada: Memory) -> None:
+    """Behind any number of newer records the one with the key is found, and with history each of its versions."""
+    ada.remember(Draft(text="Friday.", key="demo"))
+    ada.remember(Draft(text="Monday.", key="demo"))
+    ada.remember_many([f"Remark {n} on the demo." for n in range(200)])
+
+    assert told(ada.recall("", policy=Policy(key="demo"))) == ["Monday."]
+    assert told(ada.recall("demo", policy=Policy(key="demo", history=True))) == ["Monday.", "Friday."]
+
+
+def test_a_span_of_time_is_when_it_was_remembered(scratch: Scratch) -> None:
+    """From the first moment to the last, both included, in every lane."""
+    for n in range(5):
+        scratch.memory.remember(f"Cedar {n}.")
+        scratch.wait(10)
+
+    def at(n: int) -> int:
+        return NOON + 10 * n * SECOND
+
+    for mode in FREE_MODES:
+        context = scratch.memory.recall("cedar", policy=Policy(mode=mode, since=at(1), until=at(3)))
+        assert set(told(context)) == {"Cedar 1.", "Cedar 2.", "Cedar 3."}
+    assert told(scratch.memory.recall("", policy=replace(RECENT, since=at(3) + 1))) == ["Cedar 4."]
+    assert told(scratch.memory.recall("", policy=replace(RECENT, until=at(0)))) == ["Cedar 0."]
+    assert told(scratch.memory.recall("", policy=replace(RECENT, until=at(0) - 1))) == []
+    assert len(told(scratch.memory.recall("", policy=replace(RECENT, since=0)))) == 5
+
+
+def test_a_floor_only_raises_the_callers(scratch: Scratch) -> None:
+    """Asked for more trust a recall shows less; asked for less than the host allows, it shows no more."""
+    scratch.by(STRANGER).remember("A cedar, they say.")
+    scratch.by(MODEL).remember("A cedar, I think.")
+    scratch.memory.remember("A cedar.")
+
+    shown = {
+        floor: set(told(scratch.memory.recall("cedar", policy=Policy(floor=floor))))
+        for floor in (None, Trust.UNKNOWN, Trust.USER_EXPLICIT)
+    }
+
+    assert shown == {
+        None: {"A cedar.", "A cedar, I think."},
+        Trust.UNKNOWN: {"A cedar.", "A cedar, I think."},
+        Trust.USER_EXPLICIT: {"A cedar."},
+    }
+
+
+def test_a_task_below_the_floor_asked_for_is_not_shown(scratch: Scratch) -> None:
+    """It stays an obligation of the store and is no part of an answer that wants more trust, by whatever mode."""
+    task = scratch.by(MODEL).remember(Draft(text="Water it.", kind=Kind.TASK)).record
+    strict = Policy(floor=Trust.USER_EXPLICIT)
+    named = Policy(mode=Mode.TASK_MAINTENANCE, tasks=(task.address,))
+
+    assert told(scratch.memory.recall("", policy=strict)) == []
+    with pytest.raises(NotFoundError, match="no open task"):
+        scratch.memory.recall("", policy=replace(named, floor=Trust.USER_EXPLICIT))
+    assert told(scratch.memory.recall("")) == told(scratch.memory.recall("", policy=named)) == ["Water it."]
+
+
+def test_scopes_keep_to_some_of_what_is_bound(scratch: Scratch) -> None:
+    """And say nothing of scopes that were not asked for."""
+    for scope in (Scope.USER, Scope.PROJECT, Scope.SESSION):
+        scratch.memory.remember(f"A cedar, {scope}.", scope=scope)
+
+    two = scratch.memory.recall("cedar", policy=replace(LEXICAL, scopes=(Scope.USER, Scope.SESSION)))
+
+    assert told(two) == ["A cedar, session.", "A cedar, user."]
+    assert len(two.heads) == 2
+    assert told(scratch.memory.recall("cedar", policy=Policy(scopes=(Scope.GLOBAL,)))) == []
+
+
+def test_a_namespace_is_named_by_its_id_and_granted(scratch: Scratch) -> None:
+    """Another project of the caller's own is seen by its id; absent and forbidden look alike."""
+    here = scratch.memory.remember("A cedar here.").record.namespace
+    there = scratch.by(ELSEWHERE).remember("A cedar there.").record.namespace
+    bob = scratch.by(replace(BOB, project=None))
+    scratch.memory.grant("bob", Act.WRITE, scope=Scope.USER)
+
+    both = scratch.memory.recall("cedar", policy=Policy(namespaces=(here, there)))
+    beside = scratch.memory.recall("cedar", policy=Policy(scopes=(Scope.PROJECT,), namespaces=(there, here)))
+
+    assert set(told(both)) == set(told(beside)) == {"A cedar here.", "A cedar there."}
+    absent = "ns_0000000000000000"
+    refused = []
+    for name in (there, absent):
+        with pytest.raises(NotFoundError) as error:
+            bob.recall("cedar", policy=Policy(namespaces=(name,)))
+        refused.append((error.value.message.replace(name, "it"), error.value.hint))
+    assert refused[0] == refused[1]
+    assert told(bob.recall("cedar")) == []
+
+
+def test_task_maintenance_shows_exactly_what_is_named(scratch: Scratch) -> None:
+    """One to eight open tasks by id or address, as they were named, and nothing else, though all would be too many."""
+    memory = scratch.memory
+    tasks = [memory.remember(Draft(text=f"Water tree {n}.", kind=Kind.TASK)).record for n in range(10)]
+    memory.remember("A cedar.")
+    named = (tasks[7].address, tasks[2].memory)
+
+    context = memory.recall("cedar", policy=Policy(mode=Mode.TASK_MAINTENANCE, tasks=named), budget=Budget(items=2))
+
+    assert told(context) == ["Water tree 7.", "Water tree 2."]
+    with pytest.raises(CapacityError):
+        memory.recall("cedar", budget=Budget(items=2))
+    eight = tuple(task.memory for task in tasks[:8])
+    assert len(memory.recall("", policy=Policy(mode=Mode.TASK_MAINTENANCE, tasks=eight)).items) == 8
+
+
+def test_task_maintenance_refuses_what_is_no_open_task_here(scratch: Scratch) -> None:
+    """A closed task, a note, an older version, a foreign and an absent one get one answer, and a task twice another."""
+    memory = scratch.memory
+    closed = memory.remember(Draft(text="Done.", kind=Kind.TASK)).record
+    memory.close_task(closed.address)
+    note = memory.remember("A cedar.").record
+    foreign = scratch.by(ELSEWHERE).remember(Draft(text="Water it there.", kind=Kind.TASK)).record
+    open_task = memory.remember(Draft(text="Water it.", kind=Kind.TASK)).record
+
+    for name in (closed.address, closed.memory, note.address, f"{open_task.memory}@2", foreign.address):
+        with pytest.raises(NotFoundError, match=f"no open task {name} here"):
+            memory.recall("", policy=Policy(mode=Mode.TASK_MAINTENANCE, tasks=(name,)))
+    with pytest.raises(UsageError, match="tasks: each once"):
+        memory.recall("", policy=Policy(mode=Mode.TASK_MAINTENANCE, tasks=(open_task.address, open_task.memory)))
+    named = Policy(mode=Mode.TASK_MAINTENANCE, tasks=(open_task.address,))
+    assert told(memory.recall("", policy=named)) == ["Water it."]
+
+
+def test_tasks_are_ordered_by_when_they_are_due(scratch: Scratch) -> None:
+    """The first due first, whatever its namespace; those without a time after them, in the order they came."""
+    drafts = [("Someday.", None, Scope.PROJECT), ("Friday.", 5, Scope.PROJECT), ("Monday.", 1, Scope.USER)]
+    for text, day, scope in [*drafts, ("Wednesday.", 3, Scope.SESSION), ("Whenever.", None, Scope.PROJECT)]:
+        due = None if day is None else scratch.now + day * 86_400 * SECOND
+        scratch.memory.remember(Draft(text=text, kind=Kind.TASK, due=due), scope=scope)
+
+    assert told(scratch.memory.recall()) == ["Monday.", "Wednesday.", "Friday.", "Someday.", "Whenever."]
+
+
+def test_what_is_due_speaks_up(scratch: Scratch) -> None:
+    """A second before its time a prospective record is in no procedural lane, at its time it is, behind many notes."""
+    memory = scratch.memory
+    memory.remember(Draft(text="Call Bob.", kind=Kind.PROSPECTIVE, due=scratch.now + 60 * SECOND))
+    memory.remember(Draft(text="Call Eve.", kind=Kind.PROSPECTIVE, due=scratch.now + 90 * SECOND))
+    memory.remember_many([f"A cedar, the {n}th." for n in range(100)])
+
+    scratch.wait(59)
+    before = memory.recall("cedar")
+    scratch.wait(1)
+    after = memory.recall("cedar")
+
+    assert in_lane(before, Lane.PROCEDURAL) == []
+    assert in_lane(after, Lane.PROCEDURAL) == ["Call Bob."]
+
+
+def test_a_trigger_speaks_up_when_all_its_words_occur(ada: Memory) -> None:
+    """In any order and inflection; another word calls nothing, and a record without a trigger waits for its time."""
+    ada.remember(Draft(text="Ask for the invoice.", kind=Kind.PROSPECTIVE, triggers=("staging deploy", "release")))
+    ada.remember(Draft(text="The staging area.", kind=Kind.PROSPECTIVE, due=NOON + 10**6 * SECOND))
+
+    def called(query: str) -> bool:
+        items = ada.recall(query, mode=Mode.BALANCED).items
+        return any(item.record.triggers and item.lane in {Lane.PROCEDURAL, Lane.LEXICAL} for item in items)
+
+    assert [called(query) for query in ("deploying to staging", "next releases", "deploy", "cedar")] == [
+        True,
+        True,
+        True,
+        False,
+    ]
+
+
+def test_a_procedure_is_called_by_its_words(ada: Memory) -> None:
+    """One that holds a word of the query comes in the procedural lane, though words find much else before it."""
+    ground = ada.remember("Deploys go through the gate.").record
+    ada.remember(Draft(text="To deploy, run the gate.", kind=Kind.PROCEDURE, sources=(ground.address,)))
+    ada.remember(Draft(text="To bake, heat the oven.", kind=Kind.PROCEDURE, sources=(ground.address,)))
+    ada.remember_many([f"deploy deploy deploy {n}" for n in range(80)])
+
+    context = ada.recall("deploy", budget=Budget(items=8))
+
+    assert in_lane(context, Lane.PROCEDURAL) == ["To deploy, run the gate."]
+
+
+def test_synonyms_of_the_caller_find_other_words(ada: Memory) -> None:
+    """What a caller says may stand for a word is looked for beside it; the word itself comes first."""
+    ada.remember("The zelkova is ill.")
+    ada.remember_many([f"Remark {n}." for n in range(80)])
+    ada.remember("The cedar is well.")
+    policy = Policy(synonyms={"cedar": ["zelkova"]})
+
+    found = ada.recall("cedar", policy=policy).items
+    without = ada.recall("cedar").items
+
+    assert [(item.record.text, item.lane) for item in found[:2]] == [
+        ("The cedar is well.", Lane.LEXICAL),
+        ("The zelkova is ill.", Lane.SEMANTIC),
+    ]
+    assert "The zelkova is ill." not in [item.record.text for item in without]
+
+
+def test_other_words_are_found_where_a_querys_own_find_nothing(ada: Memory) -> None:
+    """Balanced goes on to related words then, hybrid and semantic always, lexical never."""
+    ada.remember("The automobile is in the garage.")
+    ada.remember_many([f"Remark {n}." for n in range(80)])
+
+    found = {mode: told(ada.recall("car", mode=mode))[:1] for mode in FREE_MODES}
+
+    wanted = ["The automobile is in the garage."]
+    assert found[Mode.BALANCED] == found[Mode.HYBRID] == found[Mode.SEMANTIC] == wanted
+    assert found[Mode.LEXICAL] == []
+
+
+def test_tokens_are_a_budget_of_their_own(ada: Memory) -> None:
+    """By the estimate, or by a counter that the caller brings, and the answer says what was spent."""
+    ada.remember_many([f"The {n}th cedar stands beside the gate." for n in range(40)])
+    budget = Budget(bytes=65_536, items=40, tokens=500)
+
+    estimated = ada.recall("cedar", policy=LEXICAL, budget=budget)
+    counted = ada.recall("cedar", policy=LEXICAL, budget=budget, count=lambda text: estimate(text) // 2)
+
+    assert estimated.tokens is not None
+    assert counted.tokens is not None
+    assert 0 < len(estimated.items) < len(counted.items) < 40
+    assert max(estimated.tokens, counted.tokens) <= 500
+    assert estimated.omitted == {"tokens": 40 - len(estimated.items)}
+    assert ada.recall("cedar").tokens is None
+
+
+def test_a_record_is_counted_once_however_many_lanes_meet_it(scratch: Scratch) -> None:
+    """What is left out is a number of records."""
+    scratch.by(STRANGER).remember("A cedar, they say.")
+    scratch.by(STRANGER).remember("A cedar, others say.")
+    scratch.memory.remember("A cedar.")
+
+    for mode in FREE_MODES:
+        assert scratch.memory.recall("cedar", mode=mode).omitted == {"below_floor": 2}
+
+
+def test_a_rejected_value_is_held_out_of_recall(scratch: Scratch) -> None:
+    """Said again by a model it is not recalled; said by the user it is."""
+    memory, model = scratch.memory, scratch.by(MODEL)
+    wrong = model.remember(Draft(text="The lake is salty.", key="lake")).record
+    memory.retract(wrong.address, reason="It is fresh.", reject=True)
+
+    model.remember(Draft(text="the lake  is SALTY.", key="lake"))
+    held = told(memory.recall("lake salty"))
+    memory.remember(Draft(text="The lake is salty.", key="lake"))
+
+    assert held == []
+    assert told(memory.recall("lake salty")) == ["The lake is salty."]
+
+
+def test_a_stale_summary_leaves_recall(scratch: Scratch) -> None:
+    """When what it rests on is corrected, it is out of every mode, and the correction is there."""
+    memory = scratch.memory
+    note = memory.remember(Draft(text="The cedar is young and stands by the gate.", key="cedar")).record
+    memory.remember(Draft(text="A young cedar.", kind=Kind.SUMMARY, sources=(note.address,), covers=(note.address,)))
+    memory.remember(Draft(text="The cedar is old.", key="cedar"))
+
+    for mode in FREE_MODES:
+        assert told(memory.recall("young cedar", mode=mode)) == ["The cedar is old."]
+
+
+def test_a_recall_writes_nothing(scratch: Scratch) -> None:
+    """Whatever is asked, the heads stay where they were."""
+    record = scratch.memory.remember(Draft(text="Water it.", kind=Kind.TASK)).record
+    before = scratch.heads()
+
+    for mode in FREE_MODES:
+        scratch.memory.recall("cedar", policy=Policy(mode=mode, history=True))
+    scratch.memory.recall("", policy=Policy(mode=Mode.TASK_MAINTENANCE, tasks=(record.address,)))
+
+    assert scratch.heads() == before
+
+
+def test_an_empty_trigger_calls_nothing(ada: Memory) -> None:
+    """A trigger without a word in it would otherwise occur in every query; one with a word is admitted."""
+    ada.remember(Draft(text="Ask.", kind=Kind.PROSPECTIVE, triggers=("cedar",)))
+    try:
+        ada.remember(Draft(text="Tell.", kind=Kind.PROSPECTIVE, triggers=("?!",)))
+    except RuleError:
+        return
+
+    context = ada.recall("anything at all about the oak")
+
+    assert in_lane(context, Lane.PROCEDURAL) == []
+
+
+def test_callers_of_one_store_see_what_is_theirs(scratch: Scratch) -> None:
+    """The same question of the same store: each caller's own places answer."""
+    scratch.memory.remember("A cedar, Ada's.", scope=Scope.USER)
+    bob = scratch.by(replace(BOB, project=None))
+    scratch.memory.grant("bob", Act.WRITE, scope=Scope.USER)
+    scratch.memory.grant("bob", Act.CREATE, scope=Scope.USER)
+    scratch.memory.grant("bob", Act.READ, scope=Scope.USER)
+    bob.remember("A cedar, Bob's.", scope=Scope.USER)
+
+    assert told(scratch.by(ADA).recall("cedar")) == ["A cedar, Ada's."]
+    assert told(bob.recall("cedar")) == ["A cedar, Bob's."]
