@@ -23,9 +23,8 @@ if TYPE_CHECKING:
 
 TOOLS = ["memory_remember", "memory_recall", "memory_get", "memory_list", "memory_close", "memory_retract"]
 
-# Of 2,977 bytes 699 tokens were measured with the o200k_base vocabulary: 4.2 bytes a token, as in other such schemas.
-# 3,200 bytes are 800 tokens at 4.0.
-MAX_TOOL_BYTES = 3_200
+# Measured 788 tokens with the o200k_base vocabulary for 3,334 bytes: 4.23 bytes a token. 3,380 bytes are 800 tokens.
+MAX_TOOL_BYTES = 3_380
 
 
 def offered(talk: Talk) -> list[Tool]:
@@ -88,7 +87,23 @@ def test_the_tools_cost_a_model_little(talk: Talk) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["principal", "grants", "origin", "trust", "namespace", "project", "session", "caller", "here", "context", "_meta"],
+    [
+        "principal",
+        "grants",
+        "origin",
+        "origins",
+        "trust",
+        "floor",
+        "namespace",
+        "namespaces",
+        "scopes",
+        "project",
+        "session",
+        "caller",
+        "here",
+        "context",
+        "_meta",
+    ],
 )
 @pytest.mark.parametrize("tool", TOOLS)
 def test_arguments_carry_no_authority(talk: Talk, tool: str, name: str) -> None:
@@ -114,6 +129,11 @@ def test_arguments_carry_no_authority(talk: Talk, tool: str, name: str) -> None:
         ("recall", {"query": "x", "max_bytes": 65_537}),
         ("recall", {"query": "x", "max_bytes": 1024.5}),
         ("recall", {"query": "x", "max_items": True}),
+        ("recall", {"query": "x", "mode": "task_maintenance"}),
+        ("recall", {"query": "x", "kinds": ["poem"]}),
+        ("recall", {"query": "x", "kinds": "fact"}),
+        ("recall", {"query": "x", "as_of": "yesterday"}),
+        ("recall", {"query": "x", "as_of": "2200-01-01"}),
         ("get", {"ids": []}),
         ("get", {"ids": ["mem_0000000000000000"] * 33}),
         ("get", {"ids": ["../etc/passwd"]}),
@@ -286,6 +306,36 @@ def test_a_recall_keeps_to_its_budget_as_the_model_sees_it(talk: Talk) -> None:
         assert len(json.dumps(answer, ensure_ascii=False, separators=(",", ":")).encode()) <= allowed
         assert answer["omitted"]["bytes"] > 0
     assert len(talk("recall", query="cedar", max_items=3)["items"]) == 3
+
+
+def test_a_model_asks_for_history_and_for_the_past(talk: Talk) -> None:
+    """Old versions come with their standing, and as of a time what stood then; by default only what stands."""
+    first = talk("remember", memory="the door is blue", key="door")
+    talk("remember", memory="the door is green", key="door")
+
+    now = talk("recall", query="door")["items"]
+    history = talk("recall", query="door", history=True)["items"]
+    past = talk("recall", query="door", as_of=first["created_at"])["items"]
+
+    assert [item["text"] for item in now] == ["the door is green"]
+    assert {item["text"]: item.get("standing", "current") for item in history} == {
+        "the door is green": "current",
+        "the door is blue": "superseded",
+    }
+    assert [item["text"] for item in past] == ["the door is blue"]
+
+
+def test_a_model_filters_by_kind_and_key(talk: Talk) -> None:
+    """Only what fits comes, whichever mode finds it."""
+    talk("remember", memory="the door is green", key="door", kind="fact")
+    talk("remember", memory="the door was opened", kind="episode")
+    talk("remember", memory="the gate is open")
+
+    for mode in ("balanced", "hybrid", "semantic", "lexical", "recent"):
+        by_kind = talk("recall", query="door", mode=mode, kinds=["fact", "episode"])["items"]
+        by_key = talk("recall", query="door", mode=mode, key="door")["items"]
+        assert {item["kind"] for item in by_kind} == {"fact", "episode"}
+        assert [item["text"] for item in by_key] == ["the door is green"]
 
 
 def test_a_list_goes_on_from_its_cursor(talk: Talk) -> None:

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
-from ledgerstone.core.values import MAX_LIST, Draft, Kind, Lane, Mode, Retention, Scope
+from ledgerstone.core.values import (
+    MAX_LIST,
+    TRUST_OF_WORD,
+    Draft,
+    Kind,
+    Lane,
+    Mode,
+    Origin,
+    Policy,
+    Retention,
+    Scope,
+    Trust,
+)
 from ledgerstone.entrypoints import (
     cli_admin,
     cli_curate,
@@ -28,6 +41,11 @@ if TYPE_CHECKING:
 
 # Where a write may go without the id of a namespace.
 WRITABLE = [scope.value for scope in (Scope.SESSION, Scope.PROJECT, Scope.USER, Scope.GLOBAL)]
+
+
+def _choice(words: Iterable[StrEnum], *but: str) -> click.Choice[str]:
+    """One of some words."""
+    return click.Choice([word.value for word in words if word.value not in but])
 
 
 class Ledgerstone(Program):
@@ -120,28 +138,69 @@ def remember(door: Door, /, text: str, scope: str | None, namespace: str | None,
 
 @main.command
 @click.argument("query", default="")
-@click.option("--mode", type=click.Choice([mode.value for mode in Mode]), default="balanced", show_default=True)
+@click.option("--mode", type=_choice(Mode), help="How candidates are found.  [default: balanced]")
+@click.option("--history", is_flag=True, help="Every version, those that no longer stand too, each with its standing.")
+@click.option("--as-of", metavar="TIME|SEQUENCE", help="As it stood then; a sequence is of the one --namespace.")
+@click.option("--scope", "scopes", multiple=True, type=_choice(Scope, "store"), help="Only this scope. (many)")
+@click.option("--namespace", "namespaces", multiple=True, metavar="ID", help="Only this namespace. (many)")
+@click.option("--kind", "kinds", multiple=True, type=_choice(Kind), help="Only this kind, and open tasks. (many)")
+@click.option("--key", help="Only what has this key, and open tasks.")
+@click.option("--origin", "origins", multiple=True, type=_choice(Origin), help="Only what came from there. (many)")
+@click.option("--since", type=moment, metavar="TIME", help="Only what was remembered then or later.")
+@click.option("--until", type=moment, metavar="TIME", help="Only what was remembered then or before.")
+@click.option(
+    "--trust",
+    type=click.Choice([each.word for each in reversed(Trust)]),
+    help="At least this; it only raises the floor.",
+)
+@click.option("--tasks", multiple=True, metavar="ADDRESS", help="Exactly these open tasks, to settle them. (up to 8)")
+@click.option("--synonym", "synonyms", multiple=True, metavar="WORD=OTHER", help="What may stand for a word. (many)")
 @click.option("--bytes", "most_bytes", type=int, help="What the context may weigh.  [default: 8192]")
 @click.option("--items", "most_items", type=int, help="How many entries it may have.  [default: 16]")
+@click.option("--tokens", "most_tokens", type=int, help="What it may cost a model, as estimated.  [default: no limit]")
+@click.option(
+    "--format", "form", type=click.Choice(["text", "markdown"]), default="text", help="markdown: for a prompt."
+)
 @click.option("--heads", is_flag=True, help="With --json: the heads it was read at.")
 @click.option("--receipt", is_flag=True, help="Keep signed evidence of what was chosen: ledgerstone explain shows it.")
 @verb
 def recall(
-    door: Door, query: str, mode: str, most_bytes: int | None, most_items: int | None, *, heads: bool, receipt: bool
+    door: Door,
+    /,
+    query: str,
+    form: str,
+    most_bytes: int | None,
+    most_items: int | None,
+    most_tokens: int | None,
+    *,
+    heads: bool,
+    receipt: bool,
+    **options: Any,
 ) -> None:
     """Give a context: open tasks, what is found, what is recent.
 
-    Nothing is cut. What does not fit is left out, and counted on standard error.
+    Nothing is cut: what does not fit is left out, and counted on standard error. What no longer stands or has expired
+    comes with --history or --as-of only; what is erased or below the trust floor never does. A TIME is a date,
+    meaning its first moment, or 2026-11-30T09:00:00Z.
     """
-    budget = door.settings().budget
+    if door.json and form == "markdown":
+        raise UsageError("--format markdown and --json: one of them", hint="what they say is the same")
+    given = door.settings().budget
     budget = replace(
-        budget,
-        bytes=budget.bytes if most_bytes is None else most_bytes,
-        items=budget.items if most_items is None else most_items,
+        given,
+        bytes=given.bytes if most_bytes is None else most_bytes,
+        items=given.items if most_items is None else most_items,
+        tokens=given.tokens if most_tokens is None else most_tokens,
     )
+    policy = _policy(**options)
     with door.memory() as memory:
-        context = memory.recall(query, mode=Mode(mode), budget=budget, receipt=receipt)
+        context = memory.recall(query, policy=policy, budget=budget, receipt=receipt)
 
+    if form == "markdown":
+        from ledgerstone.core.rendering import markdown
+
+        click.echo(markdown(context), nl=False)
+        return
     from ledgerstone.core.recall import NOTICE
     from ledgerstone.entrypoints import wire
 
@@ -273,6 +332,42 @@ for command in (
     cli_doctor.doctor,
 ):
     main.add_command(command)
+
+
+def _policy(
+    *,
+    mode: str | None,
+    as_of: str | None,
+    trust: str | None,
+    tasks: tuple[str, ...],
+    synonyms: tuple[str, ...],
+    **rest: Any,
+) -> Policy:
+    """What the options of a recall ask for."""
+    sequence = as_of is not None and as_of.isascii() and as_of.isdigit()
+    if sequence and len(rest["namespaces"]) != 1:
+        raise UsageError(
+            "--as-of: a sequence is of one namespace", hint="name it with --namespace ID, or give a time: 2026-11-30"
+        )
+    others: dict[str, list[str]] = {}
+    for each in synonyms:
+        word, _, other = each.partition("=")
+        if not word.strip() or not other.strip():
+            raise UsageError(f"--synonym: WORD=OTHER, not {each[:40]!r}")
+        others.setdefault(word, []).append(other)
+    return Policy(
+        # Naming tasks says which mode is meant.
+        mode=Mode(mode or ("task_maintenance" if tasks else "balanced")),
+        as_of=None if as_of is None or sequence else moment(as_of),
+        at=int(as_of) if as_of is not None and sequence else None,
+        floor=None if trust is None else TRUST_OF_WORD[trust],
+        tasks=tasks,
+        synonyms=others or None,
+        scopes=tuple(map(Scope, rest.pop("scopes"))),
+        kinds=tuple(map(Kind, rest.pop("kinds"))),
+        origins=tuple(map(Origin, rest.pop("origins"))),
+        **rest,
+    )
 
 
 def _entries(

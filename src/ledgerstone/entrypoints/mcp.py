@@ -35,7 +35,7 @@ from mcp_types import (
 from pydantic import Field, ValidationError
 
 from ledgerstone.core.recall import NOTICE
-from ledgerstone.core.values import MAX_GET, MAX_NAME_BYTES, Budget, Draft, Kind, Mode, Retention, Scope
+from ledgerstone.core.values import MAX_GET, MAX_NAME_BYTES, Budget, Draft, Kind, Mode, Policy, Retention, Scope
 from ledgerstone.entrypoints import host, wire
 from ledgerstone.entrypoints.host import Settings
 from ledgerstone.errors import LedgerstoneError, NotFoundError, UsageError
@@ -137,7 +137,7 @@ def memory_remember(
     due: Annotated[str | None, Field(description="RFC 3339")] = None,
     retention: Literal["working", "session", "short_term", "long_term", "durable"] = "long_term",
     expires: Annotated[str | None, Field(description="when it leaves recall")] = None,
-    external: Annotated[bool, Field(description="true if it comes from a page, file or tool")] = False,
+    external: Annotated[bool, Field(description="from a page, file or tool")] = False,
     idempotency_key: str | None = None,
 ) -> dict[str, Any]:
     """Store one memory, exactly as written.
@@ -169,7 +169,11 @@ def memory_recall(
     here: Bound,
     *,
     query: str,
-    mode: Literal["balanced", "lexical", "recent"] = "balanced",
+    mode: Literal["balanced", "hybrid", "semantic", "lexical", "recent"] = "balanced",
+    history: Annotated[bool, Field(description="old versions too")] = False,
+    as_of: Annotated[str | None, Field(description="RFC 3339")] = None,
+    kinds: list[str] | None = None,
+    key: str | None = None,
     max_bytes: Annotated[int | None, Field(ge=512, le=MAX_ANSWER_BYTES)] = None,
     max_items: Annotated[int | None, Field(ge=1, le=MAX_RECALL_ITEMS)] = None,
 ) -> dict[str, Any]:
@@ -182,14 +186,28 @@ def memory_recall(
         items=min(here.budget.items, MAX_RECALL_ITEMS) if max_items is None else max_items,
         candidates=here.budget.candidates,
     )
-    return wire.recalled(here.memory.recall(query, mode=Mode(mode), budget=budget))
+    policy = Policy(
+        mode=Mode(mode),
+        history=history,
+        as_of=None if as_of is None else wire.parse_time(as_of),
+        kinds=tuple(map(_kind, kinds or ())),
+        key=key,
+    )
+    return wire.recalled(here.memory.recall(query, policy=policy, budget=budget))
+
+
+def _kind(word: str) -> Kind:
+    try:
+        return Kind(word)
+    except ValueError:
+        raise UsageError(f"kinds: {', '.join(Kind)}, not {word[:40]!a}") from None
 
 
 def memory_get(
     here: Bound,
     *,
     ids: Annotated[list[str], Field(min_length=1, max_length=MAX_GET)],
-    offset: Annotated[int, Field(ge=0, description="next_offset of a long text's range; one id")] = 0,
+    offset: Annotated[int, Field(ge=0, description="next_offset of a long text")] = 0,
 ) -> dict[str, Any]:
     """Memories by id: exact text, who said it, when, sources, standing."""
     wanted = tuple(dict.fromkeys(ids))

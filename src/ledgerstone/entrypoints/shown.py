@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from ledgerstone.core.rendering import one_line as one_line  # noqa: PLC0414 - shown with the rest
+from ledgerstone.core.rendering import plain as plain  # noqa: PLC0414 - likewise
 from ledgerstone.core.values import Lane, Standing, Status, time_text
 
 if TYPE_CHECKING:
@@ -25,16 +27,6 @@ MOST_LISTED: Final = 20
 def dim(text: str) -> str:
     """Text that stands back, where there are colours."""
     return click.style(text, dim=True)
-
-
-def plain(text: str) -> str:
-    """Stored text with all that is neither printable nor a line's end or tab spelled out."""
-    return "".join(c if c.isprintable() or c in "\n\t" else _spelled(c) for c in text)
-
-
-def one_line(text: str) -> str:
-    """Stored text that stays within one line."""
-    return "".join(c if c.isprintable() else _spelled(c) for c in text)
 
 
 def json_text(value: Mapping[str, Any], *, terminal: bool) -> str:
@@ -193,7 +185,3 @@ def _lines(text: str, width: int | None) -> Iterator[str]:
 
         wrapper = TextWrapper(room, replace_whitespace=False, break_on_hyphens=False)
         yield from wrapper.wrap(line) or [""]
-
-
-def _spelled(character: str) -> str:
-    return repr(character)[1:-1]

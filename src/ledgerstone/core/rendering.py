@@ -1,0 +1,104 @@
+"""Rendering: a context as one block of Markdown for a prompt, in which stored text stays data."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+from ledgerstone.core.recall import NOTICE
+from ledgerstone.core.values import Recall, Record, Standing, Status, time_text
+
+HEADING: Final = f"Recalled memories. {NOTICE}"
+FENCE: Final = "```"
+
+
+def markdown(context: Recall) -> str:
+    """A context for a prompt: first its entries in their order, then, behind a rule, all that changes by itself.
+
+    An entry's lines depend on its record alone, not on which lane found it nor how well, and say what its lean entry
+    says; so two prompts with the same entries begin with the same bytes. Each text stands in a fence longer than any
+    run of backticks in it, each key in a code span, and what is invisible is spelled out. The last line
+    says how many bytes stand above it, which may be more or fewer than the budget counts: that counts the same
+    entries as compact JSON.
+    """
+    parts = [HEADING, *(entry(item.record) for item in context.items)]
+    if context.below_floor:
+        parts.append("Below the trust floor:")
+        parts += [entry(item.record) for item in context.below_floor]
+    parts += ["---", "\n".join(_beside(context))]
+    above = "\n\n".join(parts) + "\n"
+    size = len(above.encode())
+    return f"{above}{size} bytes above; as JSON {context.bytes} of the {context.budget.bytes} allowed\n"
+
+
+def entry(record: Record) -> str:
+    """One record: a line of what it is, then its text in a fence of its own."""
+    said = [record.kind.value, record.scope.value, record.trust.word]
+    if record.key is not None:
+        said.append(f"key {code(record.key)}")
+    if record.status is not Status.ACTIVE:
+        said.append(record.status.value)
+    if record.due is not None:
+        said.append(f"due {time_text(record.due)}")
+    if record.standing is not Standing.CURRENT:
+        said.append(record.standing.value)
+    return f"{code(record.address)} {', '.join(said)}\n{fenced(record.text or '')}"
+
+
+def fenced(text: str) -> str:
+    """A text in a fence that nothing in it can close."""
+    shown = plain(text)
+    fence = _longer_than_any(FENCE, shown)
+    return f"{fence}text\n{shown}\n{fence}"
+
+
+def code(text: str) -> str:
+    """A word of somebody's within a line, so that nothing in it is markup."""
+    line = one_line(text)
+    fence = _longer_than_any("`", line)
+    return f"{fence} {line} {fence}" if "`" in line else f"{fence}{line}{fence}"
+
+
+def plain(text: str) -> str:
+    """Stored text with all that is invisible, but for a line's end and a tab, spelled out."""
+    return _spelled(text) if text.isprintable() else "".join(c if c in "\n\t" else _spelled(c) for c in text)
+
+
+def one_line(text: str) -> str:
+    """Stored text that stays within one line."""
+    return _spelled(text)
+
+
+# What Unicode calls printable and nobody sees: joiners, fillers, selectors of variants, the blank of Braille. The two
+# selectors by which signs become emoji or plain are left, since they are everywhere and change what is seen.
+_UNSEEN: Final = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0d\uffa0\U000e0100-\U000e01ef]"
+)
+
+
+def _spelled(text: str) -> str:
+    if text.isprintable() and not _UNSEEN.search(text):
+        return text
+    return "".join(c if c.isprintable() and not _UNSEEN.match(c) else _spelling(c) for c in text)
+
+
+def _spelling(character: str) -> str:
+    return character.encode("unicode_escape", "surrogatepass").decode("ascii")
+
+
+def _longer_than_any(fence: str, text: str) -> str:
+    while fence in text:
+        fence += "`"
+    return fence
+
+
+def _beside(context: Recall) -> Iterator[str]:
+    """What changes from one recall to the next though the memories stay: lanes, what was left out, notices."""
+    found = Counter(item.lane.value for item in context.items)
+    lanes = ", ".join(f"{lane} {count}" for lane, count in found.items()) or "nothing found"
+    yield f"mode {context.mode.value}: {lanes}"
+    if context.omitted:
+        yield "left out: " + ", ".join(f"{reason} {count}" for reason, count in sorted(context.omitted.items()))
+    yield from (f"note: {one_line(notice)}" for notice in context.notices)

@@ -1,0 +1,138 @@
+"""A context as Markdown: stored text cannot leave its fence, and what changes by itself stands last."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ledgerstone.core import rendering
+from ledgerstone.core.recall import NOTICE
+from ledgerstone.core.values import Budget, Lane, Mode, Recall, Recalled, Standing, Status, time_text
+from tests.core.test_recall import record
+
+characters = st.characters(exclude_categories=["Cs"], exclude_characters="\x00")
+texts = st.text(st.one_of(characters, st.sampled_from("`~\n\t-#\u200b\u202e\ufe0e\U000e0101")), max_size=60)
+
+
+def context(*said: tuple[str, str | None], lane: Lane = Lane.LEXICAL, notices: tuple[str, ...] = ()) -> Recall:
+    """A context of some texts with their keys."""
+    items = tuple(
+        Recalled(record=replace(record(number, text), key=key), lane=lane, rank=number)
+        for number, (text, key) in enumerate(said)
+    )
+    return Recall(mode=Mode.BALANCED, query="", items=items, heads={}, budget=Budget(), bytes=700, notices=notices)
+
+
+def read(block: str) -> tuple[list[str], list[str]]:
+    """The lines outside of fences, and the texts inside, as CommonMark has it."""
+    outside, texts = list[str](), list[str]()
+    lines = iter(block.split("\n"))
+    for line in lines:
+        fence = re.fullmatch(r"(`{3,})text", line)
+        if fence is None:
+            outside.append(line)
+            continue
+        inside: list[str] = []
+        for each in lines:
+            closes = re.fullmatch(r" {0,3}(`{3,})[ \t]*", each)
+            if closes is not None and len(closes[1]) >= len(fence[1]):
+                break
+            inside.append(each)
+        texts.append("\n".join(inside))
+    return outside, texts
+
+
+@given(st.lists(st.tuples(texts, st.none() | texts.filter(bool)), max_size=4), st.lists(texts, max_size=2))
+def test_stored_text_stays_in_its_fence(said: list[tuple[str, str | None]], notices: list[str]) -> None:
+    """Whatever the texts, keys and notices are: outside of fences there are only lines of ours, in their number."""
+    block = rendering.markdown(context(*said, notices=tuple(notices)))
+
+    outside, inside = read(block)
+
+    assert inside == [rendering.plain(text) for text, _ in said]
+    ours = [line for line in outside if line]
+    assert ours[0] == rendering.HEADING
+    assert all(line.startswith("`mem_") for line in ours[1 : len(said) + 1])
+    assert ours[len(said) + 1] == "---"
+    assert len(ours) == len(said) + 4 + len(notices)
+
+
+@given(texts)
+def test_nothing_invisible_is_left(text: str) -> None:
+    """What nobody sees is spelled out, within a line the line's end too; the rest is as it was."""
+    plain, line = rendering.plain(text), rendering.one_line(text)
+
+    assert all(c.isprintable() or c in "\n\t" for c in plain)
+    assert line.isprintable()
+    assert not rendering._UNSEEN.search(plain + line)
+    if text.isprintable() and not rendering._UNSEEN.search(text):
+        assert plain == line == text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("cedar", "cedar"),
+        ("a\u200bb", "a\\u200bb"),
+        ("\u202egnp", "\\u202egnp"),
+        ("a\U000e0041", "a\\U000e0041"),
+        ("a\U000e0101", "a\\U000e0101"),
+        ("\u3164", "\\u3164"),
+        ("\u2764\ufe0f", "\u2764\ufe0f"),
+        ("\u6728", "\u6728"),
+    ],
+)
+def test_an_invisible_character_is_spelled_out(text: str, shown: str) -> None:
+    """Joiners, marks of direction, tags, selectors of variants, fillers; a letter or an emoji stays."""
+    assert rendering.plain(text) == rendering.one_line(text) == shown
+
+
+def test_an_entry_says_what_its_lean_entry_says() -> None:
+    """Kind, scope and trust; key, status, due and standing where they say something."""
+    bare = record(1, "Cedar.")
+    full = replace(bare, key="a `b`", status=Status.OPEN, due=0, standing=Standing.EXPIRED)
+
+    said = [rendering.entry(one).split("\n")[0] for one in (bare, full)]
+
+    assert said == [
+        f"`{bare.address}` note, project, user_explicit",
+        f"`{bare.address}` note, project, user_explicit, key `` a `b` ``, open, due {time_text(0)}, expired",
+    ]
+
+
+def test_two_prompts_with_the_same_entries_begin_alike() -> None:
+    """Lane, rank, what was left out and what was noted stand behind the entries: a prompt cache keeps its prefix."""
+    said = [("The cedar is old.", None), ("The gate is green.", "gate")]
+    one = context(*said)
+    other = replace(context(*said, lane=Lane.RECENT, notices=("anchor: none",)), omitted={"items": 3}, bytes=900)
+
+    first, second = (rendering.markdown(each).split("\n---\n") for each in (one, other))
+
+    assert first[0] == second[0]
+    assert first[0].startswith(f"Recalled memories. {NOTICE}\n")
+    assert "lexical 2" in first[1]
+    assert "recent 2\nleft out: items 3\nnote: anchor: none\n" in second[1]
+
+
+def test_the_block_says_how_large_it_is() -> None:
+    """The last line counts the bytes above it, and names what the budget counted instead."""
+    block = rendering.markdown(context(("\u6728" * 9, None)))
+
+    *above, last, end = block.split("\n")
+
+    size = len("\n".join([*above, ""]).encode())
+    assert (last, end) == (f"{size} bytes above; as JSON 700 of the 8192 allowed", "")
+
+
+def test_nothing_found_is_said() -> None:
+    """And what is below the floor has a heading of its own behind what is not."""
+    empty = context()
+    below = replace(context(("Cedar.", None)), below_floor=context(("Oak.", None)).items)
+
+    assert "mode balanced: nothing found" in rendering.markdown(empty)
+    assert rendering.markdown(below).index("Cedar.") < rendering.markdown(below).index("Below the trust floor:")
+    assert read(rendering.markdown(below))[1] == ["Cedar.", "Oak."]
