@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from ledgerstone import traces
 from ledgerstone.anchors import Anchors
-from ledgerstone.core import canonical, chain, entries, rules
+from ledgerstone.core import canonical, chain, entries, receipts, rules
 from ledgerstone.core.authority import Caller, Denial, Place
 from ledgerstone.core.entries import (
     AliasEntry,
@@ -46,7 +46,7 @@ from ledgerstone.identity import DEFAULT_NAME, Identity, Target, parse_target
 from ledgerstone.ledger import Block, DeniedError, Ledger, owner_of
 from ledgerstone.reading import Chain, Proven, Reading
 from ledgerstone.search import LAST
-from ledgerstone.store.protocol import Reader, Store
+from ledgerstone.store.protocol import Reader, Store, Writer
 from ledgerstone.writing import Batch
 
 UNREACHED: Final = (
@@ -612,6 +612,7 @@ def _carry_out(
                 if reach.known or reach.own:
                     _note(block.reading, reach, gone)
                     commits += _erase(ledger, block, reach, reason)
+            _strike_queries(block.writer, reaches, gone)
             # Before the commit: whoever dies after it has then said what it erased.
             unkept = _remembering(ledger, lambda anchors: anchors.mean(gone.commitments)) if commits else []
     except BaseException:
@@ -633,6 +634,19 @@ def _carry_out(
             f"{shared.fixed} of the erased texts are words that the store's own files hold anyway, as they do"
         )
     return _report(reaches, tuple(commits), left=left, beyond=beyond, erased=True)
+
+
+def _strike_queries(writer: Writer, reaches: list[_Reach], gone: _Gone) -> None:
+    """Take the query out of each receipt that chose something that goes, or whose query says it."""
+    digests = {known.digest for reach in reaches for known in reach.known.values()}
+    writer.strike_queries(
+        [
+            drawn.id
+            for drawn in writer.receipts(newest=False)
+            if any(piece in drawn.query for piece in gone.pieces)
+            or not digests.isdisjoint(one.record for one in receipts.read(drawn.data).chosen)
+        ]
+    )
 
 
 def _remembering(ledger: Ledger, remember: Callable[[Anchors], None]) -> list[str]:

@@ -853,6 +853,12 @@ class SqliteWriter(SqliteReader):
         newest = self._connection.last_insert_rowid()
         execute("DELETE FROM receipt WHERE row <= ?", (newest - most,))
 
+    def strike_queries(self, names: Iterable[str]) -> None:
+        """Take out what receipts were asked for, and the salt that would let it be guessed at."""
+        self._connection.executemany(
+            "UPDATE receipt SET query = x'', salt = x'' WHERE id = ?", ((name,) for name in names)
+        )
+
     def drop_receipts(self, names: Iterable[str]) -> None:
         """Take receipts out."""
         self._connection.executemany("DELETE FROM receipt WHERE id = ?", ((name,) for name in names))
