@@ -32,21 +32,27 @@ _VOWELS: Final = "aeiou"
 
 
 @cache
-def _vocabulary() -> tuple[list[str], list[float]]:
-    """Made-up words, the common ones short, and their cumulative weights by Zipf's law."""
+def vocabulary() -> list[str]:
+    """Made-up words, the common ones short."""
     chance = random.Random(1)
     words: dict[str, None] = {}
     while len(words) < WORDS:
         syllables = 1 + (len(words) > 40) + (len(words) > 4_000) + (chance.random() < 0.3)
         word = "".join(chance.choice(_ONSETS) + chance.choice(_VOWELS) for _ in range(syllables))
         words[word + chance.choice(("", "n", "r", "s", "t"))] = None
-    return list(words), list(accumulate(1 / rank for rank in range(1, WORDS + 1)))
+    return list(words)
+
+
+@cache
+def _weights() -> list[float]:
+    """The cumulative weights of the words by Zipf's law."""
+    return list(accumulate(1 / rank for rank in range(1, WORDS + 1)))
 
 
 def notes(seed: int = 2) -> Iterator[str]:
     """Notes without end, the same for the same seed."""
     chance = random.Random(seed)
-    words, weights = _vocabulary()
+    words, weights = vocabulary(), _weights()
     while True:
         yield " ".join(chance.choices(words, cum_weights=weights, k=chance.randint(12, 40))) + "."
 

@@ -1,0 +1,84 @@
+"""Notes that are made up and yet distributed as language is, for what depends on how common words are.
+
+A note has 20 to 60 words by Zipf's law in Mandelbrot's form: first the stop words, a third of all that is said, then
+50,000 made-up ones. Sources, where there are any, have twenty notes each.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from functools import cache
+from itertools import accumulate, islice
+from pathlib import Path
+from typing import Final
+
+from bench.workload import CALLER, opened, vocabulary
+from ledgerstone import Caller, Draft
+from ledgerstone.core.words import STOP_WORDS
+
+IMPORT: Final = 256
+LEAST_WORDS, MOST_WORDS = 20, 60
+SOURCE: Final = 20
+# How many words beyond the first the law begins at (Mandelbrot 1953).
+_OFFSET: Final = 2.7
+_SEED: Final = 6
+
+
+@cache
+def _words() -> tuple[list[str], list[float]]:
+    """All words, the most common first, and their cumulative weights."""
+    stops = sorted((word for word in STOP_WORDS if word.isascii()), key=lambda word: (len(word), word))
+    words = [*stops, *(word for word in vocabulary() if word not in STOP_WORDS)]
+    return words, list(accumulate(1 / (rank + _OFFSET) for rank in range(1, len(words) + 1)))
+
+
+def texts(seed: int = _SEED) -> Iterator[str]:
+    """Notes without end, the same for the same seed."""
+    chance = random.Random(seed)
+    words, weights = _words()
+    while True:
+        yield " ".join(chance.choices(words, cum_weights=weights, k=chance.randint(LEAST_WORDS, MOST_WORDS))) + "."
+
+
+def queries(size: int, *, words: int, count: int) -> list[str]:
+    """Queries of so many different words that are no stop words, with the stop words that stood between them.
+
+    They are those of some of the first ``size`` notes, of as many together as it takes.
+    """
+    chance = random.Random(_SEED + words)
+    wanted = sorted(chance.randrange(size) for _ in range(4 * count))
+    heard, last = iter(texts()), -1
+    drawn: list[str] = []
+    for number in wanted:
+        if number > last:
+            drawn.append(next(islice(heard, number - last - 1, None))[:-1])
+            last = number
+    chance.shuffle(drawn)
+    asked = []
+    while len(asked) < count and drawn:
+        said: list[str] = []
+        while drawn and len(set(said) - STOP_WORDS) < words:
+            spoken = drawn.pop().split()
+            while spoken and len(set(said) - STOP_WORDS) < words:
+                said.append(spoken.pop())
+        if len(set(said) - STOP_WORDS) == words:
+            asked.append(" ".join(said))
+    return asked
+
+
+def kept(path: Path, size: int, *, caller: Caller = CALLER, sourced: bool = False, seed: int = _SEED) -> Path:
+    """A store to which a caller's namespace of so many notes was added; made once and taken as it is then."""
+    done = path.with_name(f"{path.name}.{caller.session}.{size}.done")
+    if not done.exists():
+        with opened(path, caller) as memory:
+            told = enumerate(islice(texts(seed), size))
+            while some := list(islice(told, IMPORT)):
+                memory.remember_many(
+                    [
+                        Draft(text=text, source=f"talk {number // SOURCE}" if sourced else None)
+                        for number, text in some
+                    ]
+                )
+        done.touch()
+    return path
