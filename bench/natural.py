@@ -55,7 +55,7 @@ def queries(size: int, *, words: int, count: int) -> list[str]:
             drawn.append(next(islice(heard, number - last - 1, None))[:-1])
             last = number
     chance.shuffle(drawn)
-    asked = []
+    asked: list[str] = []
     while len(asked) < count and drawn:
         said: list[str] = []
         while drawn and len(set(said) - STOP_WORDS) < words:
@@ -75,10 +75,7 @@ def kept(path: Path, size: int, *, caller: Caller = CALLER, sourced: bool = Fals
             told = enumerate(islice(texts(seed), size))
             while some := list(islice(told, IMPORT)):
                 memory.remember_many(
-                    [
-                        Draft(text=text, source=f"talk {number // SOURCE}" if sourced else None)
-                        for number, text in some
-                    ]
+                    [Draft(text=text, source=f"talk {number // SOURCE}" if sourced else None) for number, text in some]
                 )
         done.touch()
     return path

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import repeat
 from typing import Final, NamedTuple
 
 from ledgerstone.core import ranking
@@ -88,25 +89,23 @@ class Sieve:
 
     def admits(self, candidate: Candidate) -> bool:
         """Whether a record may be recalled; counts it, if not."""
-        reason = self._reason(candidate)
-        if reason is not None:
-            self._held_back[candidate.position] = reason
-        return reason is None
+        if self.passes(candidate):
+            return True
+        position, trust, expires, _ = candidate
+        expired = expires is not None and self._now is not None and expires <= self._now
+        self._held_back[position] = "below_floor" if trust < self._floor else "expired" if expired else "filtered"
+        return False
 
     def passes(self, candidate: Candidate) -> bool:
         """Whether a record may be recalled."""
-        return self._reason(candidate) is None
-
-    def _reason(self, candidate: Candidate) -> str | None:
         position, trust, expires, kind = candidate
-        if trust < self._floor:
-            return "below_floor"
-        if expires is not None and self._now is not None and expires <= self._now:
-            return "expired"
-        meant = not self._kinds or kind in self._kinds
-        if self.only is not None:
-            meant = meant and position in self.only
-        return None if meant and self._span[0] <= position <= self._span[1] else "filtered"
+        return (
+            trust >= self._floor
+            and (expires is None or self._now is None or expires > self._now)
+            and self._span[0] <= position <= self._span[1]
+            and (not self._kinds or kind in self._kinds)
+            and (self.only is None or position in self.only)
+        )
 
 
 def search(
@@ -131,9 +130,8 @@ def search(
     corpus = reader.corpus(number)
     tail = list(reader.word_rows(number, corpus.through, LAST))
     holding = reader.holding(number, list(tokens))
-    needles = [(word, f" {word} ") for word in tokens]
-    fresh = [(row.position, [word for word, needle in needles if needle in row.words]) for row in tail]
-    for _, held in fresh:
+    fresh = {row.position: tokens.keys() & row.words.split() for row in tail}
+    for held in fresh.values():
         for word in held:
             holding[word] += 1
     documents = corpus.documents + len(tail)
@@ -143,26 +141,49 @@ def search(
     # A query's own words are not crowded out by words related to them.
     kept = [word for lane in (own, beside) for word in ranking.rarest(lane, holding, MAX_QUERY_WORDS) if holding[word]]
     weights = {word: max(1, ranking.idf(documents, holding[word]) * tokens[word] // OWN) for word in kept}
-    gathered, skipped = _gather(reader, number, weights, holding)
-    for position, held in fresh:
+    gathered = _gather(reader, number, weights, holding)
+    for position, held in fresh.items():
         weight = sum(weights.get(word, 0) for word in held)
         if weight:
-            gathered[position] = weight
+            gathered.weights[position] = weight
     scored = ranking.scorer(weights, ranking.Corpus(documents, length))
-    rows = list(reader.words_of(number, _best(reader, number, gathered, sieve)))
-    scores = {row.position: scored(row.words, row.length) for row in rows}
-    notices = (f"{skipped} of {len(kept)} query words are too common here to find candidates by",) if skipped else ()
+    rows = list(reader.words_of(number, _best(reader, number, gathered.weights, sieve)))
+    held_by = _held(rows, weights, gathered.postings, fresh)
+    scores = {row.position: scored(row.words, row.length, held_by[row.position]) for row in rows}
+    left = gathered.left_out
+    notices = (f"{left} of {len(kept)} query words are too common here to find candidates by",) if left else ()
     if meaning is not None:
         raised, said = meaning(number, scores, sieve)
-        rows += reader.words_of(number, [position for position in raised if position not in scores])
+        more = list(reader.words_of(number, [position for position in raised if position not in scores]))
+        held_by |= _held(more, weights, gathered.postings, fresh)
+        rows += more
         scores, notices = dict(raised), (*notices, *said)
-    own_needles = [f" {word} " for word in own]
-    meant = {row.position for row in rows if not any(needle in row.words for needle in own_needles)}
     if any(row.source is not None for row in rows):
-        scores = _placed(rows, scores, _around(reader, number, rows, scores, sieve), gathered, weights)
-    hits = heapq.nlargest(limit, ((score, position) for position, score in scores.items()))
-    found = [Hit(score, position, position not in meant) for score, position in hits]
+        scores = _placed(rows, scores, _around(reader, number, rows, scores, sieve), gathered.weights, held_by)
+    hits = sorted(((score, position) for position, score in scores.items()), reverse=True)[:limit]
+    needles, looked_at = [f" {word} " for word in own], {row.position: row.words for row in rows}
+    found = [
+        Hit(score, position, position not in looked_at or any(needle in looked_at[position] for needle in needles))
+        for score, position in hits
+    ]
     return Found(found, notices, sum(1 for word in own if holding[word]))
+
+
+def _held(
+    rows: Iterable[WordRow],
+    weights: Mapping[str, int],
+    postings: Mapping[str, Sequence[int]],
+    fresh: Mapping[int, Collection[str]],
+) -> dict[int, list[str]]:
+    """Which of the words that count each of some records holds, as far as postings tell; for the rest by a look."""
+    unread = [(word, f" {word} ") for word in weights if word not in postings]
+    held = {row.position: [word for word, needle in unread if needle in row.words] for row in rows}
+    for word, positions in postings.items():
+        for position in held.keys() & positions:
+            held[position].append(word)
+    return held | {
+        position: [word for word in fresh[position] if word in weights] for position in held.keys() & fresh.keys()
+    }
 
 
 def _around(
@@ -182,7 +203,7 @@ def _placed(
     scores: Mapping[int, int],
     lines: Sequence[tuple[int, list[int]]],
     gathered: Mapping[int, int],
-    weights: Mapping[str, int],
+    held_by: Mapping[int, Collection[str]],
 ) -> dict[int, int]:
     """The scores, with what a record gains from standing beside a hit, and from the rest of its source."""
     source = {row.position: row.source for row in rows}
@@ -191,11 +212,8 @@ def _placed(
     result = dict(scores)
     for position, gain in ranking.beside(scores, lines, ranking.cohesion(lines, gathered)).items():
         result[position] = result.get(position, 0) + gain
-    needles = [(word, f" {word} ") for word in weights]
     # A record without a source is one of its own.
-    worth = ranking.of_sources(
-        (_source(row.source, row.position), [word for word, needle in needles if needle in row.words]) for row in rows
-    )
+    worth = ranking.of_sources((_source(row.source, row.position), held_by[row.position]) for row in rows)
     speaking = min(len(scores), ranking.SPEAKING)
     top = max(scores.values(), default=0) * ranking.SOURCE_THOUSANDTHS * speaking // ranking.SPEAKING
     return {
@@ -226,28 +244,41 @@ def _best(reader: Reader, number: int, gathered: dict[int, int], sieve: Sieve) -
     return found[:SCORED]
 
 
-def _gather(
-    reader: Reader, number: int, weights: dict[str, int], holding: dict[str, int]
-) -> tuple[dict[int, int], int]:
-    """Positions out of the index with the weights of the words they hold, rarest words first, and words left out."""
+class _Gathered(NamedTuple):
+    """Positions out of the index with the weights of the words they hold, and what of the index was read.
+
+    ``postings``: all positions of those words that were read to the end. ``left_out`` counts words not read at all.
+    """
+
+    weights: dict[int, int]
+    postings: dict[str, list[int]]
+    left_out: int
+
+
+def _gather(reader: Reader, number: int, weights: dict[str, int], holding: dict[str, int]) -> _Gathered:
+    """What the index says of a query's words, rarest first, as far as ``POSTING_BUDGET`` allows."""
     gathered: dict[int, int] = {}
+    read: dict[str, list[int]] = {}
     room = POSTING_BUDGET
-    skipped = bar = 0
+    left_out = bar = done = 0
     left = sum(weights.values())
     for word, weight in weights.items():
         if holding[word] > room and gathered:
-            skipped += 1
+            left_out += 1
             continue
-        rows = reader.postings(number, word, room)
+        rows = reader.postings(number, word, room if holding[word] > room else None)
+        if holding[word] <= room:
+            read[word] = rows
         room -= len(rows)
         if left < bar:
             # Whoever holds none of the words so far can no longer become one of the best.
             for position in gathered.keys() & rows:
                 gathered[position] += weight
         else:
-            for position in rows:
-                gathered[position] = gathered.get(position, 0) + weight
-            if len(gathered) >= SCORED:
+            gathered.update(zip(rows, map(weight.__add__, map(gathered.get, rows, repeat(0))), strict=True))
+            # Nobody weighs more than all words so far together.
+            if len(gathered) >= SCORED and done + weight > left - weight:
                 bar = heapq.nlargest(SCORED, gathered.values())[-1]
+        done += weight
         left -= weight
-    return gathered, skipped
+    return _Gathered(gathered, read, left_out)

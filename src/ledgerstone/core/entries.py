@@ -513,7 +513,8 @@ def read_stamp(header: bytes) -> tuple[Stamp, bytes]:
     Its bytes are cut out as they stand between their neighbours; whether they are the commit's stamp is for the leaf
     to say, which binds their digest.
     """
-    start = header.find(_BEFORE_STAMP)
+    # From the end, before which the digests of the entries may be many.
+    start = header.rfind(_BEFORE_STAMP)
     if start < 0:
         raise CorruptionError("stamp: the header has none")
     data = header[start + len(_BEFORE_STAMP) : header.find(_AFTER_STAMP, start)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain, zip_longest
 from typing import Final, TypeVar
 
@@ -38,18 +39,22 @@ def score(query: Mapping[str, int], words: str, length: int, corpus: Corpus) -> 
 
     Robertson and Zaragoza, The Probabilistic Relevance Framework: BM25 and Beyond (2009).
     """
-    return scorer(query, corpus)(words, length)
+    return scorer(query, corpus)(words, length, query)
 
 
-def scorer(query: Mapping[str, int], corpus: Corpus) -> Callable[[str, int], int]:
-    """The ``score`` of one query over one corpus, as a function of a record's postings and length."""
-    needles = [(f" {token} ", weight * _SATURATION) for token, weight in query.items()]
+def scorer(query: Mapping[str, int], corpus: Corpus) -> Callable[[str, int, Iterable[str]], int]:
+    """The ``score`` of one query over one corpus, as a function of a record's postings, length and words.
+
+    Of the query's words, by their tokens, only those are looked for that are named with a record.
+    """
+    needles = {token: (f" {token} ", weight * _SATURATION) for token, weight in query.items()}
     slope, total = _SLOPE * corpus.documents, max(corpus.length, 1)
 
-    def scored(words: str, length: int) -> int:
+    def scored(words: str, length: int, held: Iterable[str]) -> int:
         norm = _BASE + slope * length // total
         gained = 0
-        for needle, gain in needles:
+        for token in held:
+            needle, gain = needles[token]
             found = words.find(needle)
             if found >= 0:
                 times = 1 + words.count("\n", 0, found)
@@ -68,6 +73,7 @@ _GAIN_BITS: Final = FRACTION_BITS + 12
 _SATURATION: Final = (1000 + K1_THOUSANDTHS) * 1000 << 12
 
 
+@lru_cache(maxsize=1 << 12)
 def idf(document_count: int, holding: int) -> int:
     """How telling a word is that ``holding`` of all documents hold: ln(1 + (N - n + 1/2) / (n + 1/2)).
 

@@ -413,13 +413,13 @@ class SqliteReader:
         sql = f"SELECT row FROM record WHERE row BETWEEN ? AND ? AND {_seen(view)} ORDER BY row DESC LIMIT ?"
         return [row & _MASK for row in self._column(sql, first, last, limit)]
 
-    def candidates(self, number: int, positions: Sequence[int], view: View = NOW) -> Iterator[Candidate]:
+    def candidates(self, number: int, positions: Sequence[int], view: View = NOW) -> Iterable[Candidate]:
         """The columns of those records that are in view, in the order asked; the others are passed over."""
         sql = (
             f"SELECT record.row & {_MASK}, trust, expires, kind FROM carray(?) AS asked "
             f"JOIN record ON record.row = asked.value WHERE {_seen(view)}"
         )
-        yield from map(Candidate._make, self._asked(sql, number, positions))
+        return map(Candidate._make, self._asked(sql, number, positions))
 
     def beside(
         self, number: int, positions: Sequence[int], reach: int, view: View = NOW
@@ -434,13 +434,13 @@ class SqliteReader:
         for asked, *values in self._asked(sql, number, positions):
             yield asked, Candidate._make(values)
 
-    def words_of(self, number: int, positions: Sequence[int]) -> Iterator[WordRow]:
+    def words_of(self, number: int, positions: Sequence[int]) -> Iterable[WordRow]:
         """The words of records, in the order asked."""
         sql = (
             f"SELECT words.row & {_MASK}, length, words, source, due FROM carray(?) AS asked "
             "JOIN words ON words.row = asked.value"
         )
-        yield from map(WordRow._make, self._asked(sql, number, positions))
+        return map(WordRow._make, self._asked(sql, number, positions))
 
     def _asked(self, sql: str, number: int, positions: Sequence[int]) -> Iterable[tuple[Any, ...]]:
         """Rows for a list of positions, which SQLite is handed as one array."""
@@ -457,14 +457,16 @@ class SqliteReader:
         sql = "SELECT holding FROM frequency WHERE number = ? AND word = ?"
         return {word: self._one(sql, number, word) or 0 for word in words}
 
-    def postings(self, number: int, word: str, limit: int) -> list[int]:
-        """Folded positions that hold a word (in the form of the index), newest first."""
+    def postings(self, number: int, word: str, limit: int | None) -> list[int]:
+        """Folded positions that hold a word (in the form of the index): all, or the newest so many, newest first."""
         # As one JSON array: a common word has thousands of rows, and rows of their own cost three times as much.
-        sql = (
-            f"SELECT json_group_array(rowid & {_MASK}) FROM (SELECT rowid FROM postings "
-            "WHERE postings MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC LIMIT ?)"
+        bound: tuple[Any, ...]
+        source, bound = "postings WHERE postings MATCH ? AND rowid BETWEEN ? AND ?", (f'"{word}"', *_range(number))
+        if limit is not None:
+            source, bound = f"(SELECT rowid FROM {source} ORDER BY rowid DESC LIMIT ?)", (*bound, limit)
+        positions: list[int] = orjson.loads(
+            self._one(f"SELECT json_group_array(rowid & {_MASK}) FROM {source}", *bound)
         )
-        positions: list[int] = orjson.loads(self._one(sql, f'"{word}"', *_range(number), limit))
         return positions
 
     def word_rows(self, number: int, first: int, last: int) -> Iterator[WordRow]:
