@@ -82,6 +82,7 @@ def test_flags_beat_environment_beats_project_beats_user_beats_default(home: Pat
         "origin",
         "new_places",
         "allow_secrets",
+        "semantic",
     ],
 )
 def test_a_project_file_may_not_choose(home: Path, setting: str) -> None:
@@ -132,6 +133,7 @@ def test_a_file_that_is_no_toml_is_refused(home: Path) -> None:
         ("LEDGERSTONE_KEY_FILE", "key.json", "~/key.json"),
         ("LEDGERSTONE_NEW_PLACES", "yes", "allow"),
         ("LEDGERSTONE_ORIGIN", "root", "tool"),
+        ("LEDGERSTONE_SEMANTIC", "minilm", "table"),
         ("LEDGERSTONE_RECALL_BYTES", "-1", "1024"),
         ("LEDGERSTONE_RECALL_ITEMS", "1_0", "10"),
     ],

@@ -66,7 +66,8 @@ from ledgerstone.ledger import Block, Ledger
 from ledgerstone.moving import Exported, Moved
 from ledgerstone.reading import Chain, Reading
 from ledgerstone.receipts import Explained
-from ledgerstone.semantic import Indexed, Lane
+from ledgerstone.semantic import Coverage, Indexed, Lane
+from ledgerstone.semantic import coverage as semantic_coverage
 from ledgerstone.semantic import index as semantic_index
 from ledgerstone.store import open_store
 from ledgerstone.store.protocol import Reader
@@ -806,9 +807,16 @@ class Memory:
         No head moves, and no write waits for it but for the moment in which a batch is kept. Vectors of another model
         are replaced. UsageError without an encoder, UnavailableError when it fails.
         """
+        return semantic_index(self._ledger, self.caller, self._encoding(), limit)
+
+    def coverage(self) -> Coverage:
+        """How many texts of the namespaces in sight are not indexed yet, and by which model; as ``index_vectors``."""
+        return semantic_coverage(self._ledger, self.caller, self._encoding())
+
+    def _encoding(self) -> Lane:
         if self._lane is None:
             raise UsageError("no encoder: this store was opened without one", hint="Memory.open(semantic=...)")
-        return semantic_index(self._ledger, self.caller, self._lane, limit)
+        return self._lane
 
     def backup(self, path: str | Path) -> Moved:
         """Copy the whole store, as of now, into a new file of mode 0600, and verify the copy in full.

@@ -96,15 +96,15 @@ def assemble(
     sights = [sight for sight in seen if sight is not None]
     tasks: list[Recalled] = []
     rest: list[Spot] = []
+    models: list[str] = []
     lanes: dict[Spot, Lane] = {}
     scores: dict[Spot, int] = {}
     if policy.mode is Mode.TASK_MAINTENANCE:
         tasks = _maintained(reading, sights, policy, floor)
     else:
         tasks = _tasks(reading, sights, floor) if policy.mode in OBLIGED else []
-        rest, lanes, scores = _candidates(
-            reading, sights, query, policy, budget, meaning=_meaning(reading, query, semantic), notices=notices
-        )
+        meaning = _meaning(reading, query, semantic, models)
+        rest, lanes, scores = _candidates(reading, sights, query, policy, budget, meaning=meaning, notices=notices)
     notices += said
     origins = frozenset(policy.origins)
 
@@ -143,17 +143,19 @@ def assemble(
         tokens=tokens,
         omitted=omitted,
         notices=tuple(notices),
-        scorer=SCORER if semantic is None or policy.mode is Mode.LEXICAL else f"{SCORER} {semantic.model}",
+        scorer=" ".join((SCORER, *dict.fromkeys(models))),
     )
 
 
-def _meaning(reading: Reading, query: str, semantic: Encoding | None) -> Meaning | None:
-    """What an encoder makes of a query, if there is one."""
+def _meaning(reading: Reading, query: str, semantic: Encoding | None, models: list[str]) -> Meaning | None:
+    """What an encoder makes of a query, if there is one; ``models`` receives the name of one that had a say."""
     if semantic is None or not query:
         return None
 
     def meaning(number: int, scores: Mapping[int, int], sieve: Sieve) -> tuple[Mapping[int, int], tuple[str, ...]]:
-        return raised(reading.reader, number, query, scores, sieve, lane=semantic)
+        found = raised(reading.reader, number, query, scores, sieve, lane=semantic)
+        models.extend([found.model] if found.model else ())
+        return found.scores, found.notices
 
     return meaning
 
@@ -322,10 +324,12 @@ def _found(
     if mode is Mode.LEXICAL:
         return _searched(reading, sights, own, budget, None)[:2]
     if mode is Mode.SEMANTIC:
-        # Meaning alone where an encoder knows it; else a word counts no more than what is related to it.
-        return _searched(reading, sights, {} if meaning else dict.fromkeys(words, RELATED) | related, budget, meaning)[
-            :2
-        ]
+        found, said, _ = _searched(reading, sights, {}, budget, meaning)
+        if not found.spots:
+            # No encoder, or none that works: a word counts no more than what is related to it.
+            related = dict.fromkeys(words, RELATED) | related
+            found, said, _ = _searched(reading, sights, related, budget, meaning)
+        return found, said
     if mode is Mode.HYBRID or policy.synonyms:
         return _searched(reading, sights, own | related, budget, meaning)[:2]
     found, said, occurring = _searched(reading, sights, own, budget, meaning)
@@ -348,7 +352,8 @@ def _searched(
         occurring = max(occurring, found.occurring)
     hits.sort()
     best = hits[: budget.candidates]
-    scores = {Spot(order, -position): -score for score, order, position, _ in best}
+    # Meaning may speak so much against a record that its score is below nothing: last it stands, and nothing it shows.
+    scores = {Spot(order, -position): max(0, -score) for score, order, position, _ in best}
     lanes = {Spot(order, -place): Lane.LEXICAL if worded else Lane.SEMANTIC for _, order, place, worded in best}
     return Candidates(list(scores), lanes, scores), list(notices), occurring
 

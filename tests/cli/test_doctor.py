@@ -58,7 +58,7 @@ def test_all_is_well_is_said_in_so_many_words(bound: Desk) -> None:
     shown = bound.invoke("doctor").stdout
     names = [check["name"] for check in checks(bound.invoke("doctor", "--json").stdout)]
 
-    assert names == ["sqlite", "mcp", "place", "room", "access", "store", "key", "log", "anchor", "project"]
+    assert names == ["sqlite", "mcp", "place", "room", "access", "store", "key", "log", "meaning", "anchor", "project"]
     assert unwell(bound) == {}
     assert shown.rstrip().endswith("all is well")
     for said in (str(bound.home / "ledgerstone" / "data" / "ledgerstone.db"), bound.ask("doctor")["store"]["store"]):

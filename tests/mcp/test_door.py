@@ -568,3 +568,18 @@ def test_a_model_lets_no_credential_pass(talk: Talk) -> None:
     assert "gitlab_pat" in refused["message"]
     assert token not in f"{refused} {tried}"
     assert kept["address"]
+
+
+def test_recall_says_how_much_meaning_has_not_seen_yet(home: Home, talk: Talk) -> None:
+    """More than one search encodes itself is a notice, within the budget; indexed by the user, it is gone."""
+    with home.owner() as memory:
+        memory.remember("We buy bread on Saturdays.")
+        memory.remember_many([f"The lamp in room {number} was replaced." for number in range(150)])
+        behind = talk("recall", query="bakery", max_bytes=1024)
+        memory.index_vectors()
+        caught_up = talk("recall", query="bakery", max_bytes=1024)
+
+    assert behind["notices"] == ["semantic: degraded: 23 of 151 not yet indexed"]
+    assert len(json.dumps(behind, separators=(",", ":")).encode()) <= 1024
+    assert "notices" not in caught_up
+    assert caught_up["items"][0]["text"] == "We buy bread on Saturdays."

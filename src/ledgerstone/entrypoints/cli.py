@@ -54,7 +54,7 @@ class Ledgerstone(Program):
     sections: ClassVar = {
         "Remember and recall": ("remember", "recall", "get", "list", "history"),
         "Correct": ("close", "retract"),
-        "Condense and widen": ("compact", "promote"),
+        "Tend": ("compact", "promote", "index"),
         "Erase": ("forget", "expire"),
         "Prove": ("verify", "audit", "receipts", "explain", "rebuild", "checkpoint", "prove", "verify-proof"),
         "Move": ("backup", "restore", "export", "import"),

@@ -1,4 +1,4 @@
-"""The commands that tend what is there: condense it, and let it come to a wider scope."""
+"""The commands that tend what is there: condense it, let it come to a wider scope, index it by meaning."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ledgerstone.core.values import Scope
+from ledgerstone.entrypoints import host
 from ledgerstone.entrypoints.frame import Door, given_text, moment, verb, written
 from ledgerstone.errors import UsageError
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 # Where a promotion may go without the id of a namespace.
 _WIDER: Final = (Scope.PROJECT, Scope.USER, Scope.GLOBAL)
+# How many texts are indexed between two words on how far it is.
+AT_ONCE: Final = 256
 
 
 @click.command
@@ -98,4 +101,26 @@ def promote(door: Door, target: str, scope: str | None, namespace: str | None, i
     written(door, answer)
 
 
-COMMANDS: Final = (compact, promote)
+@click.command
+@verb
+def index(door: Door) -> None:
+    """Encode what is not indexed by meaning yet, in the namespaces in sight; prints how many texts that were.
+
+    Nothing waits for it: what is written meanwhile is written, and what is done stays done when it is cut short.
+    """
+    why = host.words_alone(door.settings())
+    if why is not None:
+        raise UsageError(f"there is no encoder to index by: {why.says}", hint=why.hint)
+    with door.memory() as memory, door.progress("texts") as tell:
+        found = memory.coverage()
+        done, left = 0, found.left
+        while left:
+            tell(done, done + left)
+            more, left = memory.index_vectors(AT_ONCE)
+            done += more
+    from ledgerstone.entrypoints.shown import count
+
+    door.answer({"model": found.model, "done": done, "left": left}, f"{count(done, 'text')} indexed by {found.model}")
+
+
+COMMANDS: Final = (compact, promote, index)

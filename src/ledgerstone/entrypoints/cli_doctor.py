@@ -9,13 +9,16 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from importlib import metadata, util
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import click
 
 from ledgerstone.entrypoints import host, projects, shown
 from ledgerstone.entrypoints.frame import MCP_HINT, UNWELL, Door, verb
-from ledgerstone.errors import LedgerstoneError, StoreError
+from ledgerstone.errors import LedgerstoneError, StoreError, UnavailableError
+
+if TYPE_CHECKING:
+    from ledgerstone.memory import Memory
 
 # Below this much room a write may soon be refused, and below this much an erasure too, which needs some.
 LITTLE_ROOM: Final = 256 * 1024 * 1024
@@ -184,6 +187,7 @@ def _opened(door: Door, settings: host.Settings, answer: dict[str, Any]) -> Iter
         answer["remembered"] = known = _remembered(settings)
         with door.memory() as memory:
             answer["store"], answer["bound"] = found, bound = memory.status(), memory.bound()
+            meaning = _meaning(settings, memory, answer)
             project, answer["found_by"] = projects.found(memory, bound)
     except LedgerstoneError as error:
         yield Check("store", "fault", error.message, error.hint)
@@ -192,6 +196,7 @@ def _opened(door: Door, settings: host.Settings, answer: dict[str, Any]) -> Iter
     yield Check("store", "ok", f"{found['store']}: {commits} in its own chain, {spaces}")
     yield _writing(settings, found)
     yield _log(settings.store, found["log"])
+    yield meaning
     yield _anchor(settings, found, known)
     yield _project(settings, project, answer["found_by"])
 
@@ -204,6 +209,24 @@ def _writing(settings: host.Settings, found: Mapping[str, Any]) -> Check:
         return Check("key", "warning", "nothing can be written where the store is; it is only read", hint)
     why = "it was asked to" if settings.read_only else f"no key file is at {settings.key_file}"
     return Check("key", "ok" if settings.read_only else "warning", f"the store is only read: {why}")
+
+
+def _meaning(settings: host.Settings, memory: Memory, answer: dict[str, Any]) -> Check:
+    """What a recall looks by beside words, and how much of what is in sight is indexed."""
+    why = host.words_alone(settings)
+    if why is not None:
+        return Check("meaning", "ok", f"a recall looks by words alone: {why.says}", why.hint)
+    from ledgerstone.semantic.lane import FRESH
+
+    try:
+        found = memory.coverage()
+    except UnavailableError as error:
+        return Check("meaning", "warning", f"a recall looks by words alone: {error.message}", error.hint)
+    answer["semantic"] = found._asdict()
+    says = f"{found.model}, {found.texts - found.left:,} of {found.texts:,} texts indexed"
+    if found.left <= FRESH:
+        return Check("meaning", "ok", f"{says}; a recall encodes up to {FRESH} that are not itself")
+    return Check("meaning", "warning", says, "run: ledgerstone index")
 
 
 def _log(path: Path, log: Mapping[str, int]) -> Check:
@@ -301,6 +324,7 @@ def _settings(settings: host.Settings) -> list[dict[str, str]]:
         "new_places": "allow" if settings.new_places else "confirm",
         "allow_secrets": ", ".join(settings.allow_secrets) or "none",
         "origin": f"{settings.origin.value} (of what comes by MCP)",
+        "semantic": settings.semantic,
         "recall.bytes": str(settings.budget.bytes),
         "recall.items": str(settings.budget.items),
     }

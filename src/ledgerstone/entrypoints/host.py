@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from ledgerstone.core.values import LIBRARY_LIMITS, Act, Budget, Limits, Origin
 from ledgerstone.errors import (
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from ledgerstone.core.namespaces import ProjectHints
     from ledgerstone.core.signing import Keyring
     from ledgerstone.memory import Memory
+    from ledgerstone.semantic import Lane
 
 PROJECT_FILE: Final = ".ledgerstone.toml"
 USER_FILE: Final = "config.toml"
@@ -51,12 +52,17 @@ PLUGIN_CACHES: Final = ("/.claude/plugins/", "/.codex/plugins/", "/.cursor/plugi
 
 PROJECT_SETTINGS: Final = frozenset({"recall.bytes", "recall.items"})
 USER_SETTINGS: Final = PROJECT_SETTINGS | {
-    *("allow_secrets", "key_file", "new_places", "origin", "principal", "public_key", "read_only", "store", "store_on")
+    *("allow_secrets", "key_file", "new_places", "origin", "principal", "public_key", "read_only"),
+    *("semantic", "store", "store_on"),
 }
 SETTINGS: Final = USER_SETTINGS | {"project", "session"}
 
 # The source of what stands below LEDGERSTONE_HOME.
 CHOSEN_HOME: Final = "LEDGERSTONE_HOME"
+
+# A recall looks by meaning too where that can be had (auto), must (table), or does not (none).
+SEMANTIC: Final = ("auto", "table", "none")
+SEMANTIC_HINT: Final = "install it from the checkout: pip install '.[semantic]'"
 
 Door = Literal["cli", "mcp"]
 
@@ -67,7 +73,7 @@ class Settings:
 
     ``project`` is a namespace's id that was named outright, ``no_place`` says why there is no ``place``, ``codex`` is
     where Codex keeps its configuration. ``public_key`` is a pinned key, or the path of a file that has one.
-    ``anywhere`` lets the store stand where files are known to be lost.
+    ``anywhere`` lets the store stand where files are known to be lost. ``semantic`` is one of ``SEMANTIC``.
     """
 
     store: Path
@@ -88,6 +94,7 @@ class Settings:
     new_places: bool
     allow_secrets: tuple[str, ...]
     anywhere: bool
+    semantic: str
     budget: Budget
     won: Mapping[str, str]
 
@@ -128,6 +135,7 @@ def settle(
                 "allow_secrets": "",
                 "read_only": "no",
                 "store_on": "local",
+                "semantic": "auto",
                 "recall.bytes": str(Budget().bytes),
                 "recall.items": str(Budget().items),
             },
@@ -160,6 +168,7 @@ def settle(
         new_places=_one_of("new_places", values["new_places"], "allow", "confirm") == "allow",
         allow_secrets=tuple(filter(None, map(str.strip, values["allow_secrets"].split(",")))),
         anywhere=_one_of("store_on", values["store_on"], "anywhere", "local") == "anywhere",
+        semantic=_one_of("semantic", values["semantic"], *SEMANTIC),
         budget=replace(
             Budget(),
             bytes=_number("recall.bytes", values["recall.bytes"]),
@@ -232,7 +241,7 @@ def open_memory(settings: Settings, caller: Caller, *, create: bool = False, che
 
     No key is ever made for a store that exists, and no store where one is missing, unless that was asked for.
     Without ``check`` a store that is refused can be verified and rebuilt. Without its key file, but with a pinned
-    public key, it is read-only.
+    public key, it is read-only. UsageError where the setting asks for the table and NumPy is missing.
     """
     from ledgerstone import volumes
 
@@ -258,6 +267,7 @@ def open_memory(settings: Settings, caller: Caller, *, create: bool = False, che
         keys = keyring(settings, create=create and not there and not settings.read_only)
     except OSError as error:
         raise UnavailableError(f"{error.filename}: {error.strerror}") from error
+    lane = encoder(settings)
     memory = Memory.open(
         settings.store,
         keys=keys,
@@ -267,6 +277,7 @@ def open_memory(settings: Settings, caller: Caller, *, create: bool = False, che
         check=check,
         read_only=settings.read_only or keys.signer is None,
         anywhere=settings.anywhere,
+        semantic=lane,
     )
     if keys.following is not None and memory.signer == keys.following:
         from ledgerstone.keys import settle
@@ -275,6 +286,36 @@ def open_memory(settings: Settings, caller: Caller, *, create: bool = False, che
         with suppress(OSError, UnavailableError):
             settle(settings.key_file)
     return memory
+
+
+def encoder(settings: Settings) -> Lane | None:
+    """What a recall looks by beside words, loaded when one needs it; None where ``words_alone`` says why."""
+    why = words_alone(settings)
+    if why is None:
+        from ledgerstone.semantic import Lane, static_table
+
+        return Lane(static_table)
+    if settings.semantic == "table":
+        raise UsageError(f"semantic: the table cannot be used: {why.says}", hint=why.hint)
+    return None
+
+
+class WordsAlone(NamedTuple):
+    """Why a recall looks by words alone, and what to do for more."""
+
+    says: str
+    hint: str
+
+
+def words_alone(settings: Settings) -> WordsAlone | None:
+    """Why there is no encoder; None where there is one. Looks whether NumPy is there and does not load it."""
+    from importlib.util import find_spec
+
+    if settings.semantic == "none":
+        return WordsAlone("the setting semantic is none", "set it to auto")
+    if find_spec("numpy") is None:
+        return WordsAlone("NumPy is not installed", SEMANTIC_HINT)
+    return None
 
 
 def rotate(settings: Settings, memory: Memory) -> Path | None:

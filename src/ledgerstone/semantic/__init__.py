@@ -1,10 +1,11 @@
 """The semantic lane: encoders as a plug, a static token table, vectors as a projection; without a network."""
 
 from ledgerstone.semantic.encoders import Encoder, Function, Matcher
-from ledgerstone.semantic.lane import Indexed, Lane, Matched, Raised, index, raised, search
+from ledgerstone.semantic.lane import Coverage, Indexed, Lane, Matched, Raised, coverage, index, raised, search
 from ledgerstone.semantic.table import StaticTable, static_table
 
 __all__ = [
+    "Coverage",
     "Encoder",
     "Function",
     "Indexed",
@@ -13,6 +14,7 @@ __all__ = [
     "Matcher",
     "Raised",
     "StaticTable",
+    "coverage",
     "index",
     "raised",
     "search",

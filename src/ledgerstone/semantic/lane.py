@@ -19,7 +19,6 @@ from ledgerstone.core.words import STOP_WORDS, index_words, token
 from ledgerstone.errors import UnavailableError
 from ledgerstone.identity import Identity
 from ledgerstone.ledger import Ledger
-from ledgerstone.reading import Chain
 from ledgerstone.search import Hit, Sieve
 from ledgerstone.semantic.encoders import Encoder, EncoderError, Matcher, encoded, model_of
 from ledgerstone.store.protocol import VECTOR_BLOCK, Reader, Vectored, WordRow, Writer
@@ -54,16 +53,25 @@ class Matched(NamedTuple):
 
 
 class Raised(NamedTuple):
-    """Scores by position, and what a reader should know."""
+    """Scores by position, what a reader should know, and the model that had a say; None when it failed at once."""
 
     scores: dict[int, int]
     notices: tuple[str, ...]
+    model: str | None
 
 
 class Indexed(NamedTuple):
     """How many texts were encoded, and how many are still to be."""
 
     done: int
+    left: int
+
+
+class Coverage(NamedTuple):
+    """Which model's vectors are meant, how many texts there are, and how many are not indexed by it yet."""
+
+    model: str
+    texts: int
     left: int
 
 
@@ -176,23 +184,24 @@ def raised(reader: Reader, number: int, query: str, scores: Mapping[int, int], s
     ``scores`` are by position and have passed the sieve; the more there are, the better. What the lane adds has passed
     it too. Whatever the encoder does, nothing is raised for it: the scores stand, and a notice says what was wrong.
     """
-    found = dict(scores)
+    found, model = dict(scores), None
     look = _Look(reader, number, query, sieve, lane, _Tail(reader, number), [])
     try:
         found = _closest(look, found)
+        model = lane.model
         found = _matched(look, found)
     except BrokenError as broken:
         look.notices.append(f"semantic: unavailable: {broken}")
-    return Raised(found, tuple(look.notices))
+    return Raised(found, tuple(look.notices), model)
 
 
 def search(
     reader: Reader, number: int, query: str, lexical: Sequence[Hit], sieve: Sieve, *, lane: Lane, limit: int
 ) -> Matched:
     """The best of what ``raised`` makes of lexical hits, best first; ties go to the newer record."""
-    scores, notices = raised(reader, number, query, {hit.position: hit.score for hit in lexical}, sieve, lane=lane)
-    best = heapq.nlargest(limit, ((score, position) for position, score in scores.items()))
-    return Matched([Hit(*one) for one in best], notices)
+    found = raised(reader, number, query, {hit.position: hit.score for hit in lexical}, sieve, lane=lane)
+    best = heapq.nlargest(limit, ((score, position) for position, score in found.scores.items()))
+    return Matched([Hit(*one) for one in best], found.notices)
 
 
 class _Tail:
@@ -384,14 +393,33 @@ def index(ledger: Ledger, caller: Caller, lane: Lane, limit: int | None = None) 
             with guarded():
                 vectors = lane.encode(list(batch.texts.values()))
         except BrokenError as broken:
-            raise UnavailableError(f"the encoder cannot be used: {broken}", hint="see what it needs") from broken
+            raise _unusable(broken) from broken
         with ledger.writes(caller) as block:
             row = block.writer.chain(namespace)
             if row is not None and write(block.writer, row.number, batch, vectors):
                 done += len(vectors)
+    return Indexed(done, coverage(ledger, caller, lane).left)
+
+
+def coverage(ledger: Ledger, caller: Caller, lane: Lane) -> Coverage:
+    """How far the index of vectors reaches in the namespaces that a caller sees; UnavailableError without the model."""
+    try:
+        with guarded():
+            model = lane.model
+    except BrokenError as broken:
+        raise _unusable(broken) from broken
+    texts = left = 0
     with ledger.reads(caller) as (reading, identity):
-        left = sum(_left(reading.reader, where, lane) for where, _ in identity.visible()[0])
-    return Indexed(done, left)
+        for where, _ in identity.visible()[0]:
+            reach = reading.reader.vectored(where.number)
+            through = reach.through if reach is not None and reach.model == model else 0
+            texts += reading.reader.tally(where.number, 0).indexed
+            left += reading.reader.tally(where.number, through).indexed
+    return Coverage(model, texts, left)
+
+
+def _unusable(broken: BrokenError) -> UnavailableError:
+    return UnavailableError(f"the encoder cannot be used: {broken}", hint="see what it needs")
 
 
 def _unindexed(reader: Reader, identity: Identity, lane: Lane, most: int) -> Iterator[tuple[str, Batch]]:
@@ -401,11 +429,6 @@ def _unindexed(reader: Reader, identity: Identity, lane: Lane, most: int) -> Ite
         batch = pending(reader, where.number, lane, where.head.counts.entries, limit=most)
         if batch is not None:
             yield where.namespace, batch
-
-
-def _left(reader: Reader, where: Chain, lane: Lane) -> int:
-    reach = reader.vectored(where.number)
-    return reader.tally(where.number, reach.through if reach is not None and reach.model == lane.model else 0).indexed
 
 
 def write(writer: Writer, number: int, batch: Batch, vectors: Sequence[bytes]) -> bool:

@@ -90,7 +90,7 @@ def static_table() -> StaticTable:
     """The table that comes with this package; CorruptionError when its bytes are not those that were made."""
     data = TABLE.read_bytes()
     if hashlib.sha256(data).hexdigest() != TABLE_SHA256:
-        raise CorruptionError(f"{TABLE} is not the table of this version", hint="install ledgerstone[semantic] again")
+        raise CorruptionError(f"not the table of this version: {TABLE}", hint="install ledgerstone[semantic] again")
     return read(data)
 
 

@@ -1,0 +1,97 @@
+"""Promises of a recall with an encoder: it says which one had a say, and what became of one that failed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from ledgerstone import Memory, Mode
+from ledgerstone.core.receipts import SCORER
+from ledgerstone.semantic import Function, Lane, static_table
+from tests.stores import KEYS, OWNER, clock
+
+NOTES: Final = ("My physician is called Ruth Adler.", "The bridge over the river is closed until May.")
+
+
+def opened(path: Path, lane: Lane) -> Memory:
+    """A store with an encoder, and two notes in it."""
+    memory = Memory.open(path, keys=KEYS, caller=OWNER, state=path.parent, create=True, semantic=lane, clock=clock())
+    memory.remember_many(NOTES)
+    return memory
+
+
+def broken(texts: Sequence[str]) -> list[list[float]]:
+    """An encoder that has run out of luck."""
+    raise RuntimeError(f"no luck with {len(texts)}")
+
+
+def missing() -> Function:
+    """An encoder that cannot even be loaded."""
+    raise ModuleNotFoundError("no", name="numpy")
+
+
+def test_receipt_names_the_encoder_that_had_a_say(tmp_path: Path) -> None:
+    """Signed with the rest: the ranking, and the model. A mode, or an empty query, that asks no encoder names none."""
+    lane = Lane(static_table)
+    with opened(tmp_path / "store.db", lane) as memory:
+
+        def ranked_by(query: str, mode: Mode) -> str:
+            kept = memory.recall(query, mode=mode, receipt=True).receipt
+            return memory.explain(kept or "").receipt.scorer
+
+        with_a_say = {mode: ranked_by("who is the doctor", mode) for mode in Mode if mode is not Mode.TASK_MAINTENANCE}
+        asked_nothing = ranked_by("", Mode.BALANCED)
+
+    both = f"{SCORER} {lane.model}"
+    assert with_a_say == {
+        Mode.BALANCED: both,
+        Mode.HYBRID: both,
+        Mode.SEMANTIC: both,
+        Mode.LEXICAL: SCORER,
+        Mode.RECENT: SCORER,
+    }
+    assert asked_nothing == SCORER
+
+
+@pytest.mark.parametrize(
+    ("lane", "said"),
+    [
+        (Lane(lambda: Function(broken, "broken", "1", 2)), "RuntimeError: no luck with 1"),
+        (Lane(missing), "numpy is not installed (pip install 'ledgerstone[semantic]')"),
+    ],
+    ids=["raises", "cannot be loaded"],
+)
+def test_failing_encoder_is_told_and_words_stand(tmp_path: Path, lane: Lane, said: str) -> None:
+    """The answer says so once, its receipt names no model, and in every mode there is what words find without it."""
+    with opened(tmp_path / "store.db", lane) as memory:
+        plain = Memory(memory._ledger, OWNER)
+        for mode in (Mode.BALANCED, Mode.HYBRID, Mode.SEMANTIC):
+            found, without = memory.recall("bridge", mode=mode), plain.recall("bridge", mode=mode)
+
+            assert found.notices == (f"semantic: unavailable: {said}",)
+            assert found.scorer == SCORER
+            assert found.items == without.items
+            assert found.items[0].record.text == NOTES[1]
+
+
+def test_encoder_is_not_asked_where_meaning_has_no_part(tmp_path: Path) -> None:
+    """Lexical, recent and an empty query load none; a failing one leaves no word there."""
+    with opened(tmp_path / "store.db", Lane(missing)) as memory:
+        found = [memory.recall("bridge", mode=Mode.LEXICAL), memory.recall("bridge", mode=Mode.RECENT), memory.recall()]
+
+    assert [each.notices for each in found] == [(), (), ()]
+
+
+def test_score_is_never_below_nothing(tmp_path: Path) -> None:
+    """What meaning speaks against stands last with a score of zero, and its receipt can be read."""
+    with opened(tmp_path / "store.db", Lane(static_table)) as memory:
+        found = memory.recall("who is the doctor", mode=Mode.SEMANTIC, receipt=True)
+
+        scores = [item.score for item in found.items]
+        assert [item.record.text for item in found.items] == list(NOTES)
+        assert (scores[0] or 0) > 0
+        assert scores[1] == 0
+        assert [item.score for item in memory.explain(found.receipt or "").items] == scores
