@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgerstone.core import rendering
-from ledgerstone.core.recall import NOTICE
+from ledgerstone.core.rendering import NOTICE
 from ledgerstone.core.values import Budget, Lane, Mode, Recall, Recalled, Standing, Status, time_text
 from tests.core.test_recall import record
 

@@ -201,7 +201,7 @@ def recall(
 
         click.echo(markdown(context), nl=False)
         return
-    from ledgerstone.core.recall import NOTICE
+    from ledgerstone.core.rendering import NOTICE
     from ledgerstone.entrypoints import wire
 
     lanes = {item.record.address: item.lane for item in (*context.items, *context.below_floor)}

@@ -34,7 +34,7 @@ from mcp_types import (
 )
 from pydantic import Field, ValidationError
 
-from ledgerstone.core.recall import NOTICE
+from ledgerstone.core.rendering import NOTICE
 from ledgerstone.core.values import MAX_GET, MAX_NAME_BYTES, Budget, Draft, Kind, Mode, Policy, Retention, Scope
 from ledgerstone.entrypoints import host, wire
 from ledgerstone.entrypoints.host import Settings

@@ -87,11 +87,12 @@ def remembered(answer: Remembered) -> dict[str, Any]:
     ``replaced`` is the version before, as lean as in a context, so that whoever overwrote it sees what it said.
     """
     from ledgerstone.core import recall
+    from ledgerstone.core.rendering import NOTICE
 
     found = answer.record
     replaced = None if answer.replaced is None else recall.lean(answer.replaced)
     return {
-        **_present(notice=None if replaced is None else recall.NOTICE),
+        **_present(notice=None if replaced is None else NOTICE),
         "address": found.address,
         "digest": found.digest.hex(),
         "namespace": found.namespace,
@@ -133,9 +134,10 @@ def condensable(found: Iterable[Condensable]) -> dict[str, Any]:
 def recalled(context: Recall, *, heads: bool = False) -> dict[str, Any]:
     """A context as a model sees it: the notice that it is data, lean entries, and what was left out and why."""
     from ledgerstone.core import recall
+    from ledgerstone.core.rendering import NOTICE
 
     answer = {
-        "notice": recall.NOTICE,
+        "notice": NOTICE,
         "mode": context.mode.value,
         "items": [recall.lean(item.record, item.lane) for item in context.items],
         **_present(
@@ -174,9 +176,10 @@ def receipt(found: Explained) -> dict[str, Any]:
 def page(listing: Page) -> dict[str, Any]:
     """A part of a listing, as lean as a context, and the cursor that continues it."""
     from ledgerstone.core import recall
+    from ledgerstone.core.rendering import NOTICE
 
     return {
-        "notice": recall.NOTICE,
+        "notice": NOTICE,
         "items": [recall.lean(found) for found in listing.items],
         **_present(cursor=listing.cursor, notices=listing.notices),
     }
@@ -287,11 +290,11 @@ def moved(found: Moved) -> dict[str, Any]:
 
 def attested(found: Attested) -> dict[str, Any]:
     """What a proof proves; ``text`` is null when the content was erased or is withheld, which ``erased`` tells."""
-    from ledgerstone.core import recall
+    from ledgerstone.core.rendering import NOTICE
 
     content = found.content
     return {
-        **_present(notice=None if found.text is None else recall.NOTICE),
+        **_present(notice=None if found.text is None else NOTICE),
         "address": found.address,
         "digest": found.digest.hex(),
         "namespace": found.namespace,
