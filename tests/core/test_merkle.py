@@ -357,3 +357,17 @@ def test_empty_tree_proves_nothing() -> None:
     assert not merkle.verify_consistency(0, 1, empty, LEAVES[0], [])
     assert not merkle.verify_consistency(0, 0, empty, empty, [])
     assert merkle.verify_consistency(1, 1, LEAVES[0], LEAVES[0], [])
+
+
+@pytest.mark.parametrize(("first", "step"), [(33, 32), (31, 32), (32, 33), (32, 31)])
+def test_each_part_of_a_proof_is_as_long_as_a_hash(first: int, step: int) -> None:
+    """A leaf, an older root or a step of another length proves nothing, also under the root that it hashes to."""
+    node, sibling = b"n" * first, b"s" * step
+    hashed = sha256(b"\x01" + node + sibling).digest()
+
+    assert not merkle.verify_inclusion(node, 0, 2, [sibling], hashed)
+    assert not merkle.verify_consistency(1, 2, node, hashed, [sibling])
+
+    right = sha256(b"\x01" + b"n" * 32 + b"s" * 32).digest()
+    assert merkle.verify_inclusion(b"n" * 32, 0, 2, [b"s" * 32], right)
+    assert merkle.verify_consistency(1, 2, b"n" * 32, right, [b"s" * 32])
