@@ -180,11 +180,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--points", type=int, help="so many, drawn by the seed, and not all")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--of", default="", help="those of operations whose names begin so: state, write, sync, ...")
     parser.add_argument("--point", help="this one alone, as a failure names it")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         every = points(Path(folder))
-        chosen = [point for point in every if given.point in {None, str(point)}]
+        asked = [point for point in every if point.operation.startswith(given.of)]
+        chosen = [point for point in asked if given.point in {None, str(point)}]
         if given.points is not None:
             chosen = random.Random(given.seed).sample(chosen, given.points)
         print(f"{len(chosen)} of {len(every)} points", strike(Path(folder), chosen))
