@@ -137,6 +137,26 @@ def test_a_context_fits_its_budget_as_it_is_sent(grove: Scratch, query: str, bud
     assert len({item.record.address for item in context.items}) == len(context.items)
 
 
+def test_the_envelope_holds_every_reason_and_a_receipt() -> None:
+    """With all reasons in the millions and a receipt, an answer without entries takes no more than what is charged."""
+    reasons = ("bytes", "items", "tokens", "below_floor", "expired", "filtered", "not_due", "erased")
+    context = Recall(
+        mode=Mode.BALANCED,
+        query="",
+        items=(),
+        heads={},
+        budget=Budget(),
+        bytes=0,
+        omitted=dict.fromkeys(reasons[:3], 512)
+        | dict.fromkeys(reasons[3:6], 9_999_999)
+        | dict.fromkeys(reasons[6:], 512),
+        notices=("anchor: none",),
+        receipt="rcp_0000000000000000",
+    )
+
+    assert compact(context) <= choosing.envelope(context.notices)
+
+
 @pytest.fixture(scope="module")
 def grove(shelf: Scratch) -> Scratch:
     """A store with a hundred records of all sorts, with text that grows when it is escaped."""

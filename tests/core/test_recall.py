@@ -188,7 +188,7 @@ def test_notices_count(notices: list[str]) -> None:
 # Single characters whose canonical form is as long as their UTF-8, longer, and much longer.
 SIGNS = ["a", "\u00e9", "\U0001f333", '"', "\\", "\n", "\x01", "\u2028"]
 # A context's notices may take so many bytes beside the longest tasks, and there are no more of them than this.
-NOTICE_BYTES = 600
+NOTICE_BYTES = 560
 NOTICES = 8
 
 
@@ -225,7 +225,7 @@ def obligations(draw: st.DrawFn) -> list[Content]:
 def test_a_default_recall_holds_all_tasks_that_are_admitted(
     contents: list[Content], notices: list[str], data: st.DataObject
 ) -> None:
-    """In their longest form, with the longest key, and 600 bytes of notices beside them; each for what it counts."""
+    """In their longest form, with the longest key, and 560 bytes of notices beside them; each for what it counts."""
     scope = data.draw(st.sampled_from(Scope))
     trust = data.draw(st.sampled_from([trust for trust in Trust if trust >= DEFAULT_FLOOR]))
     tasks = [longest(number, content, scope, trust) for number, content in enumerate(contents)]

@@ -31,8 +31,8 @@ LEAST_TOKENS: Final = 128
 ENVELOPE_BYTES_A_TOKEN: Final = 2
 LEAST_BUDGET: Final = Budget(bytes=512, items=1, candidates=1)
 MOST_BUDGET: Final = Budget(bytes=1_048_576, items=256, candidates=512)
-# What the envelope around the entries may take: mode, notice, reasons for what was left out, notices.
-ENVELOPE_BYTES: Final = 224
+# What the envelope around the entries may take: mode, notice, receipt, every reason for what was left out.
+ENVELOPE_BYTES: Final = 264
 T = TypeVar("T")
 # What a text costs a model, in its tokens.
 Count = Callable[[str], int]
