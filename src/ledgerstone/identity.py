@@ -235,6 +235,10 @@ class Identity:
             return False
         return project is not None and self.isolated(project)
 
+    def sees(self, place: Place) -> bool:
+        """Whether an answer may show what stands at a place that this caller wrote to."""
+        return not self.hides(place.scope) and isinstance(self.allowed(Act.READ, place), GrantEntry)
+
     def _shared(self, act: Act) -> list[Place]:
         """The shared namespaces that a grant of this caller names, each once, in the order of the grants."""
         named = dict.fromkeys(grant.namespace for grant in self.grants if grant.act is act)

@@ -21,6 +21,7 @@ from ledgerstone import (
     proving,
     recalling,
     receipts,
+    resembling,
     verifying,
     volumes,
 )
@@ -51,7 +52,6 @@ from ledgerstone.core.values import (
     Policy,
     Recall,
     Record,
-    Refusal,
     Remembered,
     Report,
     Retention,
@@ -203,6 +203,7 @@ class Memory:
         idempotency_key: str | None = None,
         allow_secrets: Sequence[str] = (),
         receipt: str | None = None,
+        similar: bool = False,
     ) -> Remembered:
         """Commit one memory durably and return it as committed.
 
@@ -212,6 +213,9 @@ class Memory:
 
         What looks like a credential is refused by the rule ``secret``, which names what sort it is and where it stands.
         ``allow_secrets`` lets sorts pass by these names, as the caller's own do; the record's entry says which did.
+        With ``similar`` the answer names up to three records of the same namespace that stand and say the same, or
+        share 60 % of their words with it: advice, on which nothing acts.
+
         ``receipt`` cites the receipt of the context that it was made under: the commit then carries its hash.
         """
         return self.remember_many(
@@ -221,6 +225,7 @@ class Memory:
             idempotency_key=idempotency_key,
             allow_secrets=allow_secrets,
             receipt=receipt,
+            similar=similar,
         )[0]
 
     def remember_many(
@@ -232,6 +237,7 @@ class Memory:
         idempotency_key: str | None = None,
         allow_secrets: Sequence[str] = (),
         receipt: str | None = None,
+        similar: bool = False,
     ) -> tuple[Remembered, ...]:
         """Commit several memories in one commit: all of them or none. At most ``caller.limits.drafts``."""
         asked = tuple(Draft(text=draft) if isinstance(draft, str) else draft for draft in drafts)
@@ -263,7 +269,22 @@ class Memory:
                 batch.add(rules.enter(draft, writing, batch.facts, passed))
             made_under = receipts.cited(block.writer, block.identity, receipt)
             answers = self._committed(block, batch, target, idempotency_key, "remember", wire, receipt=made_under)
+        if similar:
+            answers = tuple(map(self._resembling, answers))
         return _warned(block, answers, self._ledger.notices())
+
+    def _resembling(self, answer: Remembered) -> Remembered:
+        """The answer with what it resembles, looked for once it was committed; it stands whatever comes of that."""
+        try:
+            with self._ledger.reads(self.caller) as (reading, identity):
+                record = answer.record
+                place, where = identity.place(record.namespace), identity.chain(record.namespace)
+                position = reading.reader.version_at(where.number, record.memory, record.version)
+                if position is None or place is None or not identity.sees(place):
+                    return answer
+                return replace(answer, similar=resembling.resembling(reading, identity, where, record, position))
+        except LedgerstoneError as error:
+            return replace(answer, notices=(f"committed; what is similar was not looked for: {error.message}",))
 
     def compact(
         self,
@@ -448,9 +469,7 @@ class Memory:
         """The version before, for whoever may read it."""
         place = block.identity.place(where.namespace)
         position = block.reading.reader.version_at(where.number, record.memory, record.version - 1)
-        if position is None or place is None or block.identity.hides(place.scope):
-            return None
-        if isinstance(block.identity.allowed(Act.READ, place), Refusal):
+        if position is None or place is None or not block.identity.sees(place):
             return None
         return block.reading.record(where, record.scope, position)
 
@@ -980,7 +999,7 @@ def _warned(block: Block, answers: tuple[Remembered, ...], notices: tuple[str, .
     """The answers to a write that was committed, with what could not be done beside it, and what all answers say."""
     if block.warning is not None:
         notices = (block.warning, *notices)
-    return tuple(replace(answer, notices=notices) for answer in answers) if notices else answers
+    return tuple(replace(answer, notices=answer.notices + notices) for answer in answers) if notices else answers
 
 
 def _noticed(record: Record, notices: tuple[str, ...]) -> Record:

@@ -90,3 +90,15 @@ def test_a_memory_is_promoted_at_a_terminal(bound: Desk) -> None:
     assert (copy["scope"], copy["text"], copy["key"]) == ("user", "Cedars want water", "cedar")
     assert copy["promoted"] == bound.ask("get", address)["digest"]
     assert b"copy" in bound.sit("forget", address, "--dry-run").out
+
+
+def test_what_says_the_same_is_told(bound: Desk) -> None:
+    """Beside the address, and with ``--json`` in the answer; nothing is done about it."""
+    first = bound.ask("remember", "Deploys go out on Tuesdays")["address"]
+
+    second = bound.ask("remember", "deploys go out on TUESDAYS")
+    third = bound.invoke("remember", "Deploys go out on Tuesdays, early")
+
+    assert second["similar"] == [{"id": first, "same": True}]
+    assert f"{first} shares 83 % of its words" in third.stderr
+    assert len(bound.ask("list")["items"]) == 3

@@ -227,6 +227,7 @@ MAX_GET: Final = 32
 MAX_MAINTAINED: Final = 8
 MAX_NAMED: Final = 32
 MAX_LIST: Final = 100
+MAX_SIMILAR: Final = 3
 IMPORT_LIMITS: Final = Limits(drafts=MAX_DRAFTS, text_bytes=MAX_TEXT_BYTES)
 LIBRARY_LIMITS: Final = Limits(drafts=MAX_DRAFTS)
 
@@ -342,8 +343,24 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Similar:
+    """A record that stands and says nearly what another one says, by its address.
+
+    ``same``: case, width, spacing and invisible characters aside, it says just that. ``overlap`` is the share of the
+    different words of both texts that both have, in thousandths.
+    """
+
+    address: str
+    same: bool
+    overlap: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Remembered:
-    """The answer to one write: the record as committed, the commit, and what it replaced."""
+    """The answer to one write: the record as committed, the commit, and what it replaced.
+
+    ``similar``, where it was asked for, are records that may say the same: advice, on which nothing acts.
+    """
 
     record: Record
     commit: bytes
@@ -351,6 +368,7 @@ class Remembered:
     repeated: bool = False
     replaced: Record | None = None
     created_namespace: bool = False
+    similar: tuple[Similar, ...] = ()
     notices: tuple[str, ...] = ()
 
 

@@ -130,7 +130,7 @@ def remember(door: Door, /, text: str, scope: str | None, namespace: str | None,
         answer = door.settled(
             memory,
             lambda: memory.remember(
-                draft, scope=where, namespace=namespace, idempotency_key=name, allow_secrets=allowed
+                draft, scope=where, namespace=namespace, idempotency_key=name, allow_secrets=allowed, similar=True
             ),
         )
     written(door, answer)

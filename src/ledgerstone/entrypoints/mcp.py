@@ -161,6 +161,7 @@ def memory_remember(
         ),
         scope=None if scope is None else Scope(scope),
         idempotency_key=idempotency_key,
+        similar=True,
     )
     return _written(wire.remembered(answer))
 
@@ -340,13 +341,14 @@ RECORD: Final = _object(
         "text": TEXT,
     },
     {
-        **dict.fromkeys(("session", "host", "key", "source", "title", "place", "reason"), STRING),
+        **dict.fromkeys(("session", "host", "key", "source", "title", "place", "reason", "promoted"), STRING),
         **dict.fromkeys(("due", "valid_from", "valid_until", "expires"), STRING),
         **dict.fromkeys(("tags", "triggers", "sources", "covers"), STRINGS),
         "ended_by": INTEGER,
         "range": RANGE,
     },
 )
+SIMILAR: Final = _object({"id": STRING}, {"same": {"type": "boolean"}, "overlap": INTEGER})
 ERROR: Final = _object({"code": STRING, "message": STRING, "hint": STRING}, {"rule": STRING})
 WRITTEN: Final = _object(
     {
@@ -359,6 +361,7 @@ WRITTEN: Final = _object(
         **dict.fromkeys(("notice", "key", "status"), STRING),
         "notices": STRINGS,
         "replaced": ENTRY,
+        "similar": {"type": "array", "items": SIMILAR},
         "repeated": {"type": "boolean"},
         "created_namespace": {"type": "boolean"},
     },

@@ -13,7 +13,7 @@ from ledgerstone.errors import UsageError
 
 if TYPE_CHECKING:
     from ledgerstone.core.proofs import Attested
-    from ledgerstone.core.values import Condensable, Event, Forgotten, Page, Recall, Record, Remembered, Report
+    from ledgerstone.core.values import Condensable, Event, Forgotten, Page, Recall, Record, Remembered, Report, Similar
     from ledgerstone.moving import Moved
     from ledgerstone.receipts import Explained
 
@@ -108,9 +108,15 @@ def remembered(answer: Remembered) -> dict[str, Any]:
             replaced=replaced,
             repeated=answer.repeated or None,
             created_namespace=answer.created_namespace or None,
+            similar=tuple(_similar(one) for one in answer.similar),
             notices=answer.notices,
         ),
     }
+
+
+def _similar(found: Similar) -> dict[str, Any]:
+    """A record that may say the same, by its id; ``overlap`` in thousandths, unless it says just that."""
+    return {"id": found.address, **({"same": True} if found.same else {"overlap": found.overlap})}
 
 
 def condensable(found: Iterable[Condensable]) -> dict[str, Any]:
