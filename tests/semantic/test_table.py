@@ -37,6 +37,19 @@ def test_text_without_pieces_has_the_zero_vector() -> None:
     assert encoded(static_table(), ["", " \n", "word"])[:2] == [bytes(256), bytes(256)]
 
 
+@pytest.mark.parametrize(
+    "other", ["\u4e2d\u56fd\u7684\u5929\u6c14", "\u0433\u0434\u0435 \u043c\u0430\u0448\u0438\u043d\u0430"]
+)
+def test_text_mostly_of_a_script_that_is_not_known_has_no_meaning(other: str) -> None:
+    """Single letters of it would only mislead: no vector, no match. Beside more words that are known it has one."""
+    found = static_table()
+
+    assert encoded(found, [other, f"{other} car"]) == [bytes(256)] * 2
+    assert found.match(other, [other, "the car here"], alike) == [0, 0]
+    assert found.match("car", [other], alike) == [0]
+    assert encoded(found, [f"{other} in the car of a very old friend with a red and a green hat"]) != [bytes(256)]
+
+
 def test_vectors_are_the_same_in_another_process() -> None:
     """Whole numbers all the way: alone or among others, here or there, the bytes are the same."""
     texts = ["The plate of the car is ABC-123.", "Wo steht das Auto?", "中国"]

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ledgerstone.core.ranking import SCORE_UNITS
-from ledgerstone.core.wordpiece import WordPiece
+from ledgerstone.core.wordpiece import UNKNOWN, WordPiece
 from ledgerstone.errors import CorruptionError
 
 if TYPE_CHECKING:
@@ -25,20 +25,28 @@ if TYPE_CHECKING:
 
 TABLE: Final = Path(__file__).parent / "data" / "table.npz"
 TABLE_SHA256: Final = "2bcc8ae1ad4d4871254b0e7c6c714f7be0285b9fd5e4977868f6261a57c34c08"
+# How a text is made of the table's rows; another way is another model, whose vectors are made anew.
+WAY: Final = 2
+LAST_LATIN: Final = "\u024f"
 # Only the beginning of a long text is matched word by word; the mean takes all of it.
 MATCHED_PIECES: Final = 512
 
 
 @dataclass(frozen=True, slots=True)
 class StaticTable:
-    """The table as an encoder: 256 numbers a text, all in integers until the last rounding."""
+    """The table as an encoder: 256 numbers a text, all in integers until the last rounding.
+
+    ``letters`` is 1 for a piece with Latin letters, -1 for one of another script or an unknown one. Of other scripts
+    the vocabulary knows hardly more than single letters, so what is mostly in one has no meaning here, and no vector.
+    """
 
     cutter: WordPiece
     rows: NDArray[np.int8]
     weights: NDArray[np.int64]
+    letters: NDArray[np.int8]
     unit: int
     name: str = "static-minilm"
-    version: str = TABLE_SHA256[:12]
+    version: str = f"{TABLE_SHA256[:12]}.{WAY}"
 
     @property
     def dimension(self) -> int:
@@ -47,7 +55,12 @@ class StaticTable:
 
     def encode(self, texts: Sequence[str]) -> list[list[float]]:
         """The sum of each text's pieces, each as heavy as it is rare; zero for a text without any."""
-        return [self._sum(self.cutter.cut(text)) for text in texts]
+        return [self._sum(self._pieces(text)) for text in texts]
+
+    def _pieces(self, text: str) -> list[int]:
+        """The pieces of a text; none where most are of a script that is not known here."""
+        pieces = self.cutter.cut(text)
+        return pieces if self.letters[pieces].sum() >= 0 else []
 
     def _sum(self, pieces: list[int]) -> list[float]:
         import numpy as np  # noqa: PLC0415 - an extra
@@ -69,11 +82,11 @@ class StaticTable:
             if weight
         ][:MATCHED_PIECES]
         total = sum(weight for _, weight in heavy) * self.unit
-        if not total:
+        if not total or not self._pieces(query):
             return [0] * len(texts)
         asked = self.rows[[piece for piece, _ in heavy]].astype(np.float32)
         weights = np.array([weight for _, weight in heavy], np.int64)
-        cut = [self.cutter.cut(text)[:MATCHED_PIECES] for text in texts]
+        cut = [self._pieces(text)[:MATCHED_PIECES] for text in texts]
         # A piece that several texts share is compared once. Products of bytes are exact in 32 bits.
         pieces, places = np.unique([piece for each in cut for piece in each], return_inverse=True)
         close = (asked @ self.rows[pieces.astype(np.int64)].astype(np.float32).T).astype(np.int64)
@@ -102,5 +115,13 @@ def read(data: bytes) -> StaticTable:
         rows: Any = stored["rows"]
         weights: Any = stored["weights"]
         pieces = stored["pieces"].tobytes().decode("utf-8").split("\n")
+    letters = np.array([_letters(piece) for piece in pieces], np.int8)
     # The square of a row's length, which all rows have but for rounding.
-    return StaticTable(WordPiece(pieces), rows, weights.astype(np.int64), 1024 * rows.shape[1])
+    return StaticTable(WordPiece(pieces), rows, weights.astype(np.int64), letters, 1024 * rows.shape[1])
+
+
+def _letters(piece: str) -> int:
+    letters = [sign for sign in piece if sign.isalpha()]
+    if piece == UNKNOWN or any(sign > LAST_LATIN for sign in letters):
+        return -1
+    return int(bool(letters))
