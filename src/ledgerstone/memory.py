@@ -66,7 +66,7 @@ from ledgerstone.ledger import Block, Ledger
 from ledgerstone.moving import Exported, Moved
 from ledgerstone.reading import Chain, Reading
 from ledgerstone.receipts import Explained
-from ledgerstone.semantic import Coverage, Indexed, Lane
+from ledgerstone.semantic import Coverage, Indexed, Lane, Scorer
 from ledgerstone.semantic import coverage as semantic_coverage
 from ledgerstone.semantic import index as semantic_index
 from ledgerstone.store import open_store
@@ -647,6 +647,7 @@ class Memory:
         policy: Policy = POLICY,
         budget: Budget = DEFAULT,
         count: Callable[[str], int] | None = None,
+        semantic_scorer: Scorer | None = None,
         receipt: bool = False,
     ) -> Recall:
         """A context for a query within a budget: every open task, then the lanes of the mode, taking turns.
@@ -656,7 +657,8 @@ class Memory:
         left out is counted by reason. Balanced looks for words, for related words when those find little, for
         procedures and what is due, and for what is new; hybrid always looks for related words, semantic for nothing
         else. Lexical and recent are baselines without the tasks. ``count`` says what a text costs of
-        ``budget.tokens``, which are estimated without it. Raises CapacityError when the open tasks alone do not fit.
+        ``budget.tokens``, which are estimated without it. ``semantic_scorer`` has a say in the order of the best that a
+        namespace gives; one that fails costs a notice. Raises CapacityError when the open tasks alone do not fit.
 
         With ``receipt`` signed evidence of what was chosen is kept in the store: see ``explain``.
         """
@@ -669,6 +671,7 @@ class Memory:
                 asked,
                 budget,
                 semantic=self._lane,
+                scorer=semantic_scorer,
                 count=count,
                 said=self._ledger.notices(),
             )

@@ -34,7 +34,7 @@ from ledgerstone.identity import Identity
 from ledgerstone.reading import Chain, Reading
 from ledgerstone.search import LAST, OWN, Meaning, Sieve, search
 from ledgerstone.semantic import Lane as Encoding
-from ledgerstone.semantic import raised
+from ledgerstone.semantic import Raised, Scorer, judged, raised
 from ledgerstone.store.protocol import View
 
 # A covered record is out of the recent lane only: precise words still find it.
@@ -79,6 +79,7 @@ def assemble(
     budget: Budget,
     *,
     semantic: Encoding | None = None,
+    scorer: Scorer | None = None,
     count: Count | None = None,
     said: tuple[str, ...] = (),
 ) -> Recall:
@@ -103,7 +104,7 @@ def assemble(
         tasks = _maintained(reading, sights, policy, floor)
     else:
         tasks = _tasks(reading, sights, floor) if policy.mode in OBLIGED else []
-        meaning = _meaning(reading, query, semantic, models)
+        meaning = _meaning(reading, query, semantic, scorer, models)
         rest, lanes, scores = _candidates(reading, sights, query, policy, budget, meaning=meaning, notices=notices)
     notices += said
     origins = frozenset(policy.origins)
@@ -147,15 +148,25 @@ def assemble(
     )
 
 
-def _meaning(reading: Reading, query: str, semantic: Encoding | None, models: list[str]) -> Meaning | None:
-    """What an encoder makes of a query, if there is one; ``models`` receives the name of one that had a say."""
-    if semantic is None or not query:
+def _meaning(
+    reading: Reading, query: str, semantic: Encoding | None, scorer: Scorer | None, models: list[str]
+) -> Meaning | None:
+    """What an encoder and a scorer make of a query, if there is one; ``models`` receives who had a say."""
+    if scorer is not None:
+        scorer.model  # noqa: B018 - refuses one without a name before it is asked
+    if (semantic is None and scorer is None) or not query:
         return None
 
     def meaning(number: int, scores: Mapping[int, int], sieve: Sieve) -> tuple[Mapping[int, int], tuple[str, ...]]:
-        found = raised(reading.reader, number, query, scores, sieve, lane=semantic)
-        models.extend([found.model] if found.model else ())
-        return found.scores, found.notices
+        found = Raised(dict(scores), (), None)
+        if semantic is not None:
+            found = raised(reading.reader, number, query, scores, sieve, lane=semantic)
+        said = [found]
+        if scorer is not None:
+            found = judged(reading.reader, number, query, found.scores, scorer=scorer)
+            said.append(found)
+        models.extend(each.model for each in said if each.model)
+        return found.scores, tuple(notice for each in said for notice in each.notices)
 
     return meaning
 

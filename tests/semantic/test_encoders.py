@@ -68,7 +68,7 @@ def test_answer_for_other_texts_is_refused() -> None:
     [
         ("", "1", 2, "not ''"),
         ("a/b", "1", 2, "not 'a/b'"),
-        ("x" * 129, "1", 2, "1 to 128 bytes"),
+        ("x" * 65, "1", 2, "1 to 64 bytes"),
         ("a", "", 2, "not ''"),
         ("a", "1", 0, "1 to 1024, not 0"),
         ("a", "1", MAX_DIMENSION + 1, "1 to 1024, not 1025"),
@@ -78,7 +78,7 @@ def test_encoder_that_cannot_be_told_from_others_is_refused(
     name: str, version: str, dimension: int, offence: str
 ) -> None:
     """Name, version and dimension name the vectors; the limits themselves are accepted."""
-    assert model_of(Function(lambda _: [], "x" * 128, "1", MAX_DIMENSION)).endswith("/1/1024")
+    assert model_of(Function(lambda _: [], "x" * 64, "1", MAX_DIMENSION)).endswith("/1/1024")
 
     with pytest.raises(UsageError, match=offence):
         model_of(Function(lambda _: [], name, version, dimension))

@@ -11,6 +11,8 @@ from ledgerstone.core.ranking import SCORE_UNITS
 COSINE_THOUSANDTHS: Final = 200
 # What answering best word by word counts beside it.
 MATCH_THOUSANDTHS: Final = 300
+# What a caller's own scorer counts: as much as the best score there is.
+SCORER_THOUSANDTHS: Final = 1000
 
 
 def fuse(scores: Mapping[int, int], cosines: Mapping[int, int], mean: int) -> dict[int, int]:
@@ -24,10 +26,12 @@ def fuse(scores: Mapping[int, int], cosines: Mapping[int, int], mean: int) -> di
     return _raised(scores, cosines, mean, COSINE_THOUSANDTHS)
 
 
-def rerank(scores: Mapping[int, int], matches: Mapping[int, int]) -> dict[int, int]:
-    """Scores of the best, raised in the same way by how well each answers the query word by word."""
+def rerank(
+    scores: Mapping[int, int], matches: Mapping[int, int], thousandths: int = MATCH_THOUSANDTHS
+) -> dict[int, int]:
+    """Scores of the best, raised in the same way by how well each answers the query, word by word or in some way."""
     mean = sum(matches.values()) // max(len(matches), 1)
-    return _raised(scores, matches, mean, MATCH_THOUSANDTHS)
+    return _raised(scores, matches, mean, thousandths)
 
 
 def _raised(scores: Mapping[int, int], values: Mapping[int, int], mean: int, thousandths: int) -> dict[int, int]:

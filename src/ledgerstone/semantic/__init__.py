@@ -2,6 +2,7 @@
 
 from ledgerstone.semantic.encoders import Encoder, Function, Matcher
 from ledgerstone.semantic.lane import Coverage, Indexed, Lane, Matched, Raised, coverage, index, raised, search
+from ledgerstone.semantic.scorer import Scorer, judged
 from ledgerstone.semantic.table import StaticTable, static_table
 
 __all__ = [
@@ -13,9 +14,11 @@ __all__ = [
     "Matched",
     "Matcher",
     "Raised",
+    "Scorer",
     "StaticTable",
     "coverage",
     "index",
+    "judged",
     "raised",
     "search",
     "static_table",

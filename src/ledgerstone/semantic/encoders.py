@@ -11,7 +11,8 @@ from ledgerstone.errors import UsageError
 
 # Up to here the product of two vectors of bytes stays within what a 32-bit float holds exactly, in any order.
 MAX_DIMENSION: Final = 1024
-MAX_NAME_BYTES: Final = 128
+# So that ranking, encoder and scorer fit in what a receipt says of them.
+MAX_NAME_BYTES: Final = 64
 _TOP: Final = 127
 
 
@@ -75,10 +76,14 @@ def model_of(encoder: Encoder) -> str:
     """The name under which an encoder's vectors are kept; UsageError for one that cannot be told from others."""
     if type(encoder.dimension) is not int or not 1 <= encoder.dimension <= MAX_DIMENSION:
         raise UsageError(f"an encoder's dimension: 1 to {MAX_DIMENSION}, not {encoder.dimension!r}")
-    for part in (encoder.name, encoder.version):
-        if not isinstance(part, str) or not 1 <= len(part.encode("utf-8", "replace")) <= MAX_NAME_BYTES or "/" in part:
-            raise UsageError(f"an encoder's name and version: 1 to {MAX_NAME_BYTES} bytes without /, not {part!r}")
-    return f"{encoder.name}/{encoder.version}/{encoder.dimension}"
+    return f"{check_name(encoder.name)}/{check_name(encoder.version)}/{encoder.dimension}"
+
+
+def check_name(part: object) -> str:
+    """A name or version of a model, if it can stand for one; else UsageError."""
+    if not isinstance(part, str) or not 1 <= len(part.encode("utf-8", "replace")) <= MAX_NAME_BYTES or "/" in part:
+        raise UsageError(f"a model's name and version: 1 to {MAX_NAME_BYTES} bytes without /, not {part!r}")
+    return part
 
 
 def encoded(encoder: Encoder, texts: Sequence[str]) -> list[bytes]:
