@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from ledgerstone import Memory
 from ledgerstone.entrypoints import host
+from ledgerstone.semantic import Function, Lane
 from ledgerstone.semantic.lane import FRESH
 from tests.cli.conftest import Desk
 
@@ -118,6 +120,32 @@ def test_table_without_numpy_is_refused(
     assert code == 2
     assert refused["message"] == "semantic: the table cannot be used: NumPy is not installed"
     assert refused["hint"] == host.SEMANTIC_HINT
+
+
+def test_vectors_of_another_encoder_are_replaced_only_when_asked(bound: Desk) -> None:
+    """A program's own encoder may have made them: index and doctor name it; with --replace they are the table's."""
+    fill(2)
+    mine = Lane(lambda: Function(lambda texts: [[1.0, float(len(text))] for text in texts], "mine", "1", 2))
+    settings = host.settle()
+
+    def left(lane: Lane, *, index: bool = False) -> int:
+        who = host.caller(settings, door="cli", terminal=True)
+        keys = host.keyring(settings)
+        with Memory.open(settings.store, keys=keys, caller=who, state=settings.state, semantic=lane) as memory:
+            return memory.index_vectors().left if index else memory.coverage().left
+
+    assert left(mine, index=True) == 0
+    code, refused = bound.refuse("index")
+    warned, kept = meaning(bound), left(mine)
+    done = bound.ask("index", "--replace")
+
+    assert (code, refused["hint"]) == (2, host.OTHER_HINT)
+    assert refused["message"] == f"the vectors here are of mine/1/2, not of {done['model']}"
+    assert (warned["state"], warned["says"], warned["hint"]) == ("warning", refused["message"], host.OTHER_HINT)
+    assert kept == 0
+    assert done["done"] == 2
+    assert left(mine) == 2
+    assert meaning(bound)["state"] == "ok"
 
 
 def test_damaged_table_is_told_by_recall_index_and_doctor(

@@ -102,17 +102,21 @@ def promote(door: Door, target: str, scope: str | None, namespace: str | None, i
 
 
 @click.command
+@click.option("--replace", is_flag=True, help="Let vectors go that another encoder made.")
 @verb
-def index(door: Door) -> None:
+def index(door: Door, /, *, replace: bool) -> None:
     """Encode what is not indexed by meaning yet, in the namespaces in sight; prints how many texts that were.
 
     Nothing waits for it: what is written meanwhile is written, and what is done stays done when it is cut short.
+    Vectors of another encoder, which some program of yours may use, are replaced only with --replace.
     """
     why = host.words_alone(door.settings())
     if why is not None:
         raise UsageError(f"there is no encoder to index by: {why.says}", hint=why.hint)
     with door.memory() as memory, door.progress("texts") as tell:
         found = memory.coverage()
+        if found.other is not None and not replace:
+            raise UsageError(f"the vectors here are of {found.other}, not of {found.model}", hint=host.OTHER_HINT)
         done, left = 0, found.left
         while left:
             tell(done, done + left)

@@ -222,7 +222,10 @@ def _meaning(settings: host.Settings, memory: Memory, answer: dict[str, Any]) ->
         found = memory.coverage()
     except UnavailableError as error:
         return Check("meaning", "warning", f"a recall looks by words alone: {error.message}", error.hint)
-    answer["semantic"] = found._asdict()
+    answer["semantic"] = {name: value for name, value in found._asdict().items() if value is not None}
+    if found.other is not None:
+        says = f"the vectors here are of {found.other}, not of {found.model}"
+        return Check("meaning", "warning", says, host.OTHER_HINT)
     says = f"{found.model}, {found.texts - found.left:,} of {found.texts:,} texts indexed"
     if found.left <= FRESH:
         return Check("meaning", "ok", f"{says}; a recall encodes up to {FRESH} that are not itself")

@@ -63,6 +63,7 @@ CHOSEN_HOME: Final = "LEDGERSTONE_HOME"
 # A recall looks by meaning too where that can be had (auto), must (table), or does not (none).
 SEMANTIC: Final = ("auto", "table", "none")
 SEMANTIC_HINT: Final = "install it from the checkout: pip install '.[semantic]'"
+OTHER_HINT: Final = "to replace them: ledgerstone index --replace; to leave them: the setting semantic, none"
 
 Door = Literal["cli", "mcp"]
 

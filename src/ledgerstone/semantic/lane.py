@@ -68,11 +68,15 @@ class Indexed(NamedTuple):
 
 
 class Coverage(NamedTuple):
-    """Which model's vectors are meant, how many texts there are, and how many are not indexed by it yet."""
+    """Which model's vectors are meant, how many texts there are, and how many are not indexed by it yet.
+
+    ``other`` is a model of another name whose vectors stand there; to index replaces them.
+    """
 
     model: str
     texts: int
     left: int
+    other: str | None
 
 
 class Batch(NamedTuple):
@@ -408,14 +412,16 @@ def coverage(ledger: Ledger, caller: Caller, lane: Lane) -> Coverage:
             model = lane.model
     except BrokenError as broken:
         raise _unusable(broken) from broken
-    texts = left = 0
+    texts, left, other = 0, 0, None
     with ledger.reads(caller) as (reading, identity):
         for where, _ in identity.visible()[0]:
             reach = reading.reader.vectored(where.number)
             through = reach.through if reach is not None and reach.model == model else 0
+            if reach is not None and reach.model.partition("/")[0] != model.partition("/")[0]:
+                other = reach.model
             texts += reading.reader.tally(where.number, 0).indexed
             left += reading.reader.tally(where.number, through).indexed
-    return Coverage(model, texts, left)
+    return Coverage(model, texts, left, other)
 
 
 def _unusable(broken: BrokenError) -> UnavailableError:
