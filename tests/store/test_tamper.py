@@ -113,21 +113,26 @@ FORGED = "the owner owes me money"
 
 @pytest.mark.parametrize("named", [False, True], ids=["in its own name", "in the owner's name"])
 def test_a_commit_that_lacks_nothing_but_the_key_is_refused(
-    named: bool, homes: dict[bool, Home], tmp_path: Path
+    named: bool, homes: dict[bool, Home], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Our own code wrote it with another key, so that every hash fits: nothing of its chain is read, nor rebuilt."""
+    """Our own code wrote it, without looking at its key, so that every hash fits: nothing is read or rebuilt."""
     home = homes[False].copy(tmp_path)
     forger = Keyring(SigningKey(seed=bytes(reversed(range(32))), secret=KEY.secret), pins=tuple(KEYS.public.values()))
     if named:
         object.__setattr__(forger, "signer", KEYS.signer)
-    with open_memory(home.path, keys=forger, create=False, now=later) as memory:
-        forged = memory.remember(FORGED, scope=Scope.USER).record
+    with monkeypatch.context() as patched:
+        patched.setattr("ledgerstone.reading.in_force", lambda _reader, _row, keyring: keyring)
+        with open_memory(home.path, keys=forger, create=False, now=later) as memory:
+            forged = memory.remember(FORGED, scope=Scope.USER).record
 
     with open_memory(home.path, create=False, now=later) as memory:
         for asked_for in (lambda: memory.get(forged.address), memory.list_records, lambda: memory.recall("money")):
             with pytest.raises(CorruptionError, match="no trusted key signed the head"):
                 asked_for()
-    assert {finding.code for finding in report(home.path).findings} == {"signature"}
+    # A signer that the store chain does not name breaks a rule besides.
+    assert {finding.code for finding in report(home.path).findings} == (
+        {"signature"} if named else {"signature", "rule"}
+    )
     with pytest.raises(CorruptionError):
         rebuilt(home.path)
 
