@@ -27,6 +27,9 @@ TABLE: Final = Path(__file__).parent / "data" / "table.npz"
 TABLE_SHA256: Final = "2bcc8ae1ad4d4871254b0e7c6c714f7be0285b9fd5e4977868f6261a57c34c08"
 # How a text is made of the table's rows; another way is another model, whose vectors are made anew.
 WAY: Final = 2
+# Products of this many pairs of rows stay on one thread: waking others for so little takes longer, and burns a core.
+ONE_THREAD: Final = 1024
+LEAST_BLOCK: Final = 8
 LAST_LATIN: Final = "\u024f"
 # Only the beginning of a long text is matched word by word; the mean takes all of it.
 MATCHED_PIECES: Final = 512
@@ -89,7 +92,11 @@ class StaticTable:
         cut = [self._pieces(text)[:MATCHED_PIECES] for text in texts]
         # A piece that several texts share is compared once. Products of bytes are exact in 32 bits.
         pieces, places = np.unique([piece for each in cut for piece in each], return_inverse=True)
-        close = (asked @ self.rows[pieces.astype(np.int64)].astype(np.float32).T).astype(np.int64)
+        rows = self.rows[pieces.astype(np.int64)].astype(np.float32)
+        close = np.empty((len(asked), len(rows)), np.int64)
+        step = max(LEAST_BLOCK, ONE_THREAD // len(asked))
+        for start in range(0, len(rows), step):
+            close[:, start : start + step] = asked @ rows[start : start + step].T
         found, start = [], 0
         for each in cut:
             best = close[:, places[start : start + len(each)]].max(1) if each else np.zeros(len(heavy), np.int64)
