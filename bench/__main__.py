@@ -13,7 +13,7 @@ from typing import Final
 
 import apsw
 
-from bench import proving, reading, starting, writing
+from bench import proving, reading, recalling, starting, writing
 from bench.figures import FULL, QUICK, Figure, Scale
 
 Benchmark = Callable[[Scale, Path], Iterator[Figure]]
@@ -22,6 +22,7 @@ BENCHMARKS: Final[dict[str, Benchmark]] = {
     "remember_many": writing.remember_many,
     "get": reading.get,
     "recall": reading.recall,
+    "recalling": recalling.recalling,
     "opening": reading.opening,
     "verify": proving.verify,
     "resume": proving.resume,

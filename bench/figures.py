@@ -33,15 +33,25 @@ class Scale:
     commits: int
     chain: int
     notes: tuple[int, ...]
+    recalled: tuple[int, ...]
     bulk: int
     sessions: int
     starts: int
 
 
 FULL: Final = Scale(
-    rounds=9, commits=64, chain=5_000, notes=(1_000, 10_000, 100_000), bulk=100_000, sessions=5_000, starts=15
+    rounds=9,
+    commits=64,
+    chain=5_000,
+    notes=(1_000, 10_000, 100_000),
+    recalled=(10_000, 100_000),
+    bulk=100_000,
+    sessions=5_000,
+    starts=15,
 )
-QUICK: Final = Scale(rounds=5, commits=32, chain=600, notes=(1_000,), bulk=3_000, sessions=100, starts=3)
+QUICK: Final = Scale(
+    rounds=5, commits=32, chain=600, notes=(1_000,), recalled=(1_000,), bulk=3_000, sessions=100, starts=3
+)
 
 
 @contextmanager

@@ -13,8 +13,8 @@ from itertools import accumulate, islice
 from pathlib import Path
 from typing import Final
 
-from bench.workload import CALLER, opened, vocabulary
-from ledgerstone import Caller, Draft
+from bench.workload import opened, vocabulary
+from ledgerstone import Draft
 from ledgerstone.core.words import STOP_WORDS
 
 IMPORT: Final = 256
@@ -67,15 +67,14 @@ def queries(size: int, *, words: int, count: int) -> list[str]:
     return asked
 
 
-def kept(path: Path, size: int, *, caller: Caller = CALLER, sourced: bool = False, seed: int = _SEED) -> Path:
-    """A store to which a caller's namespace of so many notes was added; made once and taken as it is then."""
-    done = path.with_name(f"{path.name}.{caller.session}.{size}.done")
-    if not done.exists():
-        with opened(path, caller) as memory:
-            told = enumerate(islice(texts(seed), size))
+def kept(folder: Path, size: int, *, sourced: bool = False) -> Path:
+    """A store of so many notes, 256 a commit; made once and taken as it is then."""
+    path = folder / f"natural-{size}{'-sourced' * sourced}.ledger"
+    if not path.exists():
+        with opened(path) as memory:
+            told = enumerate(islice(texts(), size))
             while some := list(islice(told, IMPORT)):
                 memory.remember_many(
                     [Draft(text=text, source=f"talk {number // SOURCE}" if sourced else None) for number, text in some]
                 )
-        done.touch()
     return path

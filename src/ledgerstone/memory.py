@@ -18,7 +18,6 @@ from ledgerstone import (
     listing,
     moving,
     promoting,
-    proving,
     recalling,
     receipts,
     resembling,
@@ -752,6 +751,8 @@ class Memory:
         Kept elsewhere, it lets ``verify`` find a store that was rolled back or forked. Other programs read it too:
         it is a checkpoint as c2sp.org/tlog-checkpoint has them. Raises StoreError without a signing key.
         """
+        from ledgerstone import proving  # noqa: PLC0415
+
         return proving.checkpoints(self._ledger, self.caller, namespace)
 
     def prove(self, target: str, *, text: bool = True) -> bytes:
@@ -760,6 +761,8 @@ class Memory:
         By memory id (its newest version), address or digest. The proof shows the record as it stands at the newest
         head, and stays valid. Without ``text`` it holds nothing that was erasable: no text, key, source or reason.
         """
+        from ledgerstone import proving  # noqa: PLC0415
+
         with self._ledger.reads(self.caller) as (reading, identity):
             record = self._get(reading, identity, target)
             where, _, position = self._find(reading, identity, record.address)
@@ -804,6 +807,8 @@ class Memory:
             findings = report.findings + forgetting.returned(ledger, reader)
             findings += tuple(receipts.findings(reader, _and_earlier(reader, ledger.keyring)))
             if expected is not None:
+                from ledgerstone import proving  # noqa: PLC0415
+
                 findings += proving.missing(reader, report.heads, expected, _and_earlier(reader, ledger.keyring))
             report = replace(report, findings=findings)
         if report.ok and not gone and mark == ledger.store.mark():

@@ -7,7 +7,6 @@ import shutil
 import stat
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from importlib import metadata, util
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
@@ -75,11 +74,12 @@ def doctor(door: Door) -> None:
 
 def _versions() -> dict[str, str]:
     import platform
+    from importlib.metadata import version
 
     import apsw
 
     return {
-        "ledgerstone": metadata.version("ledgerstone"),
+        "ledgerstone": version("ledgerstone"),
         "python": platform.python_version(),
         "sqlite": apsw.sqlite_lib_version(),
         "apsw": apsw.apsw_version(),
@@ -107,12 +107,16 @@ def _sqlite() -> Check:
 
 
 def _mcp() -> Check:
+    from importlib import metadata, util
+
     if util.find_spec("mcp") is None:
         return Check("mcp", "warning", "the MCP SDK is not installed", MCP_HINT)
     return Check("mcp", "ok", f"SDK {metadata.version('mcp')}" if _installed("mcp") else "the SDK is there")
 
 
 def _installed(distribution: str) -> bool:
+    from importlib import metadata
+
     try:
         metadata.distribution(distribution)
     except metadata.PackageNotFoundError:
