@@ -79,7 +79,8 @@ def _meant(identity: Identity, scope: Scope | None, namespace: str | None) -> Vi
 def _old(reading: Reading, identity: Identity, where: Chain, *, newest: int) -> Iterator[int]:
     """The oldest positions, by their columns, that a summary of this caller could cover and none does."""
     floor = max(identity.caller.floor, DEFAULT_FLOOR)
-    kept = frozenset(reading.reader.recent(where.number, before=None, limit=newest) if newest else ())
+    newer = reading.reader.recent(where.number, before=None, limit=newest) if newest else ()
+    kept = frozenset(row.position for row in newer)
     fitting = (
         known.position
         for known in reading.reader.knowns(where.number, 0, LAST)

@@ -56,8 +56,8 @@ def _positions(reading: Reading, where: Chain, what: str, before: int | None) ->
         yield from (task for task in reversed(tasks) if before is None or task < before)
         return
     while rows := reading.reader.recent(where.number, before=before, limit=BLOCK, view=View(every=what == "all")):
-        yield from rows
-        before = rows[-1]
+        yield from (row.position for row in rows)
+        before = rows[-1].position
 
 
 def _parse(cursor: str | None, visible: Visible) -> tuple[int, int | None]:

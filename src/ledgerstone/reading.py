@@ -43,12 +43,13 @@ MAX_PROVEN_NODES: Final = 4096
 
 
 class Chain(NamedTuple):
-    """A chain whose head's signature was checked, and the nodes already proven under that head's state."""
+    """A chain whose head's signature was checked, and the nodes and stamps already proven under that head's state."""
 
     number: int
     namespace: str
     head: Head
     nodes: dict[tuple[int, int], bytes]
+    stamps: dict[int, tuple[Stamp, bytes]]
 
 
 class Proven(NamedTuple):
@@ -194,7 +195,7 @@ class Reading:
             )
         if merkle.root(row.frontier) != header.history:
             raise CorruptionError(f"{namespace}: the history's frontier is not that of the head")
-        proven = Chain(row.number, namespace, Head(commit, header, row.frontier), {})
+        proven = Chain(row.number, namespace, Head(commit, header, row.frontier), {}, {})
         if self._anchored is None or self._held(proven, self._anchored):
             self._heads.put(proven)
         return proven
@@ -286,7 +287,8 @@ class Reading:
         if data is None:
             raise CorruptionError(f"{where.namespace}: entry {position} is missing")
         digest = entries.digest_of(data)
-        stamp, stamp_digest = self.stamp(where.number, sequence)
+        stamped = where.stamps.get(sequence) or self.stamp(where.number, sequence)
+        stamp, stamp_digest = stamped
         leaf = state.leaf(digest, stamp_digest, sequence=sequence, ended_by=ended_by, reason=ending)
         header = where.head.header
         try:
@@ -300,8 +302,11 @@ class Reading:
             )
         except CorruptionError as error:
             raise CorruptionError(f"{where.namespace}: {error.message}") from None
+        where.stamps[sequence] = stamped
         while len(where.nodes) > MAX_PROVEN_NODES:
             where.nodes.pop(next(iter(where.nodes)))
+        while len(where.stamps) > MAX_PROVEN_NODES:
+            where.stamps.pop(next(iter(where.stamps)))
         entry = entries.decode_entry(data)
         return Proven(position, sequence, digest, entry, stamp, stamp_digest, ended_by, Ending(ending))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ledgerstone.core import canonical, chain, concepts, entries, ranking, recall
@@ -35,7 +35,7 @@ from ledgerstone.reading import Chain, Reading
 from ledgerstone.search import LAST, OWN, Meaning, Sieve, search
 from ledgerstone.semantic import Lane as Encoding
 from ledgerstone.semantic import Raised, Scorer, judged, raised
-from ledgerstone.store.protocol import View
+from ledgerstone.store.protocol import Candidate, View
 
 # A covered record is out of the recent lane only: precise words still find it.
 RECALLED: Final = frozenset({Standing.CURRENT, Standing.COVERED})
@@ -407,25 +407,24 @@ def _recent(reading: Reading, sights: Sequence[Sight], budget: Budget) -> list[S
 def _newest(reading: Reading, sight: Sight, limit: int) -> list[int]:
     number, sieve = sight.where.number, sight.sieve
     if sieve.only is not None:
-        return list(_uncovered(reading, sight, sorted(sieve.only, reverse=True)))[:limit]
+        rows = list(reading.reader.candidates(number, sorted(sieve.only, reverse=True), sieve.view))
+        return _uncovered(reading, sight, rows)[:limit]
     lane: list[int] = []
     before = sieve.last + 1
     while len(lane) < limit:
         rows = reading.reader.recent(number, before=before, limit=RECENT_ROWS, view=sieve.view)
         lane += _uncovered(reading, sight, rows)
-        if len(rows) < RECENT_ROWS or rows[-1] <= sieve.first:
+        if len(rows) < RECENT_ROWS or rows[-1].position <= sieve.first:
             break
-        before = rows[-1]
+        before = rows[-1].position
     return lane[:limit]
 
 
-def _uncovered(reading: Reading, sight: Sight, rows: list[int]) -> Iterator[int]:
+def _uncovered(reading: Reading, sight: Sight, rows: Sequence[Candidate]) -> list[int]:
     """Those of some records that may be recalled and that no summary which may be recalled covers."""
     reader, number, sieve = reading.reader, sight.where.number, sight.sieve
-    pairs = [] if sieve.view.every else reader.covered(number, rows, sieve.view)
+    pairs = [] if sieve.view.every else reader.covered(number, [row.position for row in rows], sieve.view)
     above = reader.candidates(number, [summary for _, summary in pairs], sieve.view)
     summaries = {row.position for row in above if sieve.passes(row)}
     covered = {position for position, summary in pairs if summary in summaries}
-    for row in reader.candidates(number, rows, sieve.view):
-        if row.position not in covered and sieve.admits(row):
-            yield row.position
+    return [row.position for row in rows if row.position not in covered and sieve.admits(row)]

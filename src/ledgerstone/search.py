@@ -96,7 +96,7 @@ class Sieve:
         self._held_back[position] = "below_floor" if trust < self._floor else "expired" if expired else "filtered"
         return False
 
-    def passes(self, candidate: Candidate) -> bool:
+    def passes(self, candidate: tuple[int, int, int | None, str]) -> bool:
         """Whether a record may be recalled."""
         position, trust, expires, kind = candidate
         return (
@@ -192,9 +192,10 @@ def _around(
     """The best hits that name a source, each with what may be recalled around it there, in order."""
     best = heapq.nlargest(BESIDE, ((scores[row.position], row.position) for row in rows if row.source is not None))
     around: dict[int, list[int]] = {}
-    for position, candidate in reader.beside(number, [position for _, position in best], AROUND, sieve.view):
-        if candidate.position == position or sieve.passes(candidate):
-            around.setdefault(position, []).append(candidate.position)
+    for near in reader.beside(number, [position for _, position in best], AROUND, sieve.view):
+        position, neighbour = near[:2]
+        if neighbour == position or sieve.passes(near[1:]):
+            around.setdefault(position, []).append(neighbour)
     return [(position, sorted(line)) for position, line in around.items()]
 
 

@@ -152,7 +152,8 @@ class Batch:
                 words=self._words,
             )
         )
-        after = Chain(number, self._namespace, commit.head, dict(nodes))
+        stamps = {self.sequence: (self._stamp, stamp_digest)}
+        after = Chain(number, self._namespace, commit.head, dict(nodes), stamps)
         self._reading.stamped(number, self.sequence, self._stamp, stamp_digest)
         self._stamp_digest = stamp_digest
         self._reading.advance(where, after)

@@ -174,16 +174,15 @@ def of_sources(held: Iterable[tuple[Hashable, Collection[str]]]) -> dict[Hashabl
     ``held``: the source of each hit, and which of the query's words it holds. A word counts by how few of these
     sources hold it, and more the more hits do, with saturation, as in BM25.
     """
-    sources: dict[Hashable, Counter[str]] = {}
+    sources: dict[Hashable, dict[str, int]] = {}
     for source, words in held:
-        sources.setdefault(source, Counter()).update(words)
-    holding = Counter(word for words in sources.values() for word in words)
-    worth = {word: idf(len(sources), count) for word, count in holding.items()}
+        times = sources.setdefault(source, {})
+        for word in words:
+            times[word] = times.get(word, 0) + 1
+    holding = Counter(chain.from_iterable(sources.values()))
+    worth = {word: idf(len(sources), count) * (1000 + _SOURCE_K1_THOUSANDTHS) for word, count in holding.items()}
     scores = {
-        source: sum(
-            worth[word] * times * (1000 + _SOURCE_K1_THOUSANDTHS) // (1000 * times + _SOURCE_K1_THOUSANDTHS)
-            for word, times in words.items()
-        )
+        source: sum([worth[word] * times // (1000 * times + _SOURCE_K1_THOUSANDTHS) for word, times in words.items()])
         for source, words in sources.items()
     }
     best = max(scores.values(), default=0) or 1

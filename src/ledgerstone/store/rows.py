@@ -29,6 +29,7 @@ from ledgerstone.store.protocol import (
     Corpus,
     Derived,
     Listed,
+    Near,
     Row,
     Standing,
     Step,
@@ -405,13 +406,16 @@ class SqliteReader:
         size: tuple[int, int] = self._one(sql, *_range(number), floor)
         return size
 
-    def recent(self, number: int, *, before: int | None, limit: int, view: View = NOW) -> list[int]:
-        """Positions of the records in view, newest first."""
+    def recent(self, number: int, *, before: int | None, limit: int, view: View = NOW) -> list[Candidate]:
+        """The records in view, newest first."""
         first, last = _range(number)
         if before is not None:
             last = (number << _BITS | before) - 1
-        sql = f"SELECT row FROM record WHERE row BETWEEN ? AND ? AND {_seen(view)} ORDER BY row DESC LIMIT ?"
-        return [row & _MASK for row in self._column(sql, first, last, limit)]
+        sql = (
+            f"SELECT row & {_MASK}, trust, expires, kind FROM record "
+            f"WHERE row BETWEEN ? AND ? AND {_seen(view)} ORDER BY row DESC LIMIT ?"
+        )
+        return list(map(Candidate._make, self._connection.execute(sql, (first, last, limit))))
 
     def candidates(self, number: int, positions: Sequence[int], view: View = NOW) -> Iterable[Candidate]:
         """The columns of those records that are in view, in the order asked; the others are passed over."""
@@ -421,9 +425,7 @@ class SqliteReader:
         )
         return map(Candidate._make, self._asked(sql, number, positions))
 
-    def beside(
-        self, number: int, positions: Sequence[int], reach: int, view: View = NOW
-    ) -> Iterator[tuple[int, Candidate]]:
+    def beside(self, number: int, positions: Sequence[int], reach: int, view: View = NOW) -> Iterable[Near]:
         """What is in view of the same source, at most ``reach`` positions away from one of those asked, in order."""
         sql = (
             f"SELECT asked.value & {_MASK}, near.row & {_MASK}, trust, expires, kind FROM carray(?) AS asked "
@@ -431,8 +433,7 @@ class SqliteReader:
             f"AND near.row BETWEEN asked.value - {reach:d} AND asked.value + {reach:d} "
             f"JOIN record ON record.row = near.row WHERE {_seen(view)}"
         )
-        for asked, *values in self._asked(sql, number, positions):
-            yield asked, Candidate._make(values)
+        return self._asked(sql, number, positions)
 
     def words_of(self, number: int, positions: Sequence[int]) -> Iterable[WordRow]:
         """The words of records, in the order asked."""
@@ -442,7 +443,7 @@ class SqliteReader:
         )
         return map(WordRow._make, self._asked(sql, number, positions))
 
-    def _asked(self, sql: str, number: int, positions: Sequence[int]) -> Iterable[tuple[Any, ...]]:
+    def _asked(self, sql: str, number: int, positions: Sequence[int]) -> Iterable[Any]:
         """Rows for a list of positions, which SQLite is handed as one array."""
         if not positions:
             return ()
