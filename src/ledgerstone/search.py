@@ -130,7 +130,8 @@ def search(
     corpus = reader.corpus(number)
     tail = list(reader.word_rows(number, corpus.through, LAST))
     holding = reader.holding(number, list(tokens))
-    fresh = {row.position: tokens.keys() & row.words.split() for row in tail}
+    # By the type: a column of bytes, which a damaged file may hold, is refused.
+    fresh = {row.position: tokens.keys() & str.split(row.words) for row in tail}
     for held in fresh.values():
         for word in held:
             holding[word] += 1
