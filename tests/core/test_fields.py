@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, make_dataclass
 from typing import Any
 
 import pytest
@@ -101,6 +101,21 @@ def test_a_shape_reads_what_it_writes(
     for refused in wrong:
         with pytest.raises(ValueError, match=offence):
             shape.read(refused)
+
+
+@pytest.mark.parametrize(("offence", "shape", "right", "wrong"), SHAPES)
+def test_an_object_reads_a_field_as_its_shape_does(
+    offence: str, shape: Shape, right: list[tuple[Any, Any]], wrong: list[Any]
+) -> None:
+    """The straight code of an object takes what a shape reads, and refuses what it refuses in the same words."""
+    cls = make_dataclass("One", [("it", Any, field(shape))], frozen=True, slots=True, kw_only=True)
+
+    for written, value in right:
+        assert fields.read_object(cls, {"it": written}) == cls(it=value)
+
+    for refused in wrong:
+        with pytest.raises(ValueError, match=f"it: {offence}"):
+            fields.read_object(cls, {"it": refused})
 
 
 @given(value=st.integers())

@@ -116,7 +116,7 @@ def keyed(secret: bytes, noun: bytes, *parts: bytes) -> bytes:
 
 
 def _framed(noun: bytes, parts: Iterable[bytes]) -> bytes:
-    return b"ledgerstone/%b/1\x00%b" % (noun, b"".join(parts))
+    return b"".join((b"ledgerstone/", noun, b"/1\x00", *parts))
 
 
 def commitment(salt: bytes, content: bytes) -> bytes:

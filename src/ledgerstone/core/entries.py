@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar, Final, TypeVar
 
 from ledgerstone.core import canonical, fields
@@ -427,7 +428,13 @@ _TEXT_BYTES: Final = integer(1, MAX_TEXT_BYTES).read
 def _read_limits(value: Any) -> Limits:
     if type(value) is not dict or value.keys() != {"drafts", "text_bytes"}:
         raise ValueError("not the limits")
-    return Limits(drafts=_DRAFTS(value["drafts"]), text_bytes=_TEXT_BYTES(value["text_bytes"]))
+    return _limits(_DRAFTS(value["drafts"]), _TEXT_BYTES(value["text_bytes"]))
+
+
+@lru_cache(maxsize=64)
+def _limits(drafts: int, text_bytes: int) -> Limits:
+    """The limits of most commits are those of the one before."""
+    return Limits(drafts=drafts, text_bytes=text_bytes)
 
 
 LIMITS: Final = fields.Shape(_read_limits, lambda limits: {"drafts": limits.drafts, "text_bytes": limits.text_bytes})
@@ -532,7 +539,21 @@ _AFTER_STAMP: Final = b',"state":'
 
 def stamp_digest(stamp: Stamp) -> bytes:
     """The digest of a stamp, which every leaf of its commit binds."""
-    return canonical.digest(b"stamp", canonical.encode(fields.write_object(stamp), shaped=True))
+    after = _after_time(stamp.principal, stamp.origin, stamp.grant, stamp.session, stamp.host, stamp.binding)
+    return canonical.digest(b"stamp", b"%b%d" % (_BEFORE_TIME, stamp.at), after)
+
+
+# The time stands first in a stamp; what follows it is the same for commit after commit.
+_BEFORE_TIME: Final = b'{"at":'
+
+
+@lru_cache(maxsize=256)
+def _after_time(
+    principal: str, origin: Origin, grant: str | None, session: str | None, host: str | None, binding: str | None
+) -> bytes:
+    """The canonical bytes of a stamp from the end of its time on."""
+    stamp = Stamp(at=0, principal=principal, origin=origin, grant=grant, session=session, host=host, binding=binding)
+    return canonical.encode(fields.write_object(stamp), shaped=True).removeprefix(_BEFORE_TIME + b"0")
 
 
 def seal_content(content: Content, salt: bytes) -> tuple[Sealed, bytes]:

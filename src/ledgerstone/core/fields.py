@@ -17,10 +17,15 @@ T = TypeVar("T")
 
 
 class Shape(NamedTuple):
-    """One kind of field value: how it is read (raising ValueError) and how it is written."""
+    """One kind of field value: how it is read (raising ValueError) and how it is written.
+
+    ``straight`` gives what ``read`` does as lines of code, for a variable of a name that holds the value and is to
+    hold what is read; the names that the lines use go into a scope. They raise ValueError, KeyError or TypeError.
+    """
 
     read: Callable[[Any], Any]
     write: Callable[[Any], Any]
+    straight: Callable[[str, dict[str, Any]], list[str]] | None = None
 
 
 class Enumeration(Protocol):
@@ -42,7 +47,11 @@ def identifier(prefix: str) -> Shape:
             raise ValueError(f"not a {prefix} id")
         return value
 
-    return Shape(read, _same)
+    def straight(name: str, scope: dict[str, Any]) -> list[str]:
+        scope[f"_matches_{name}"] = matches
+        return [f"if type({name}) is not str or not _matches_{name}({name}): raise ValueError"]
+
+    return Shape(read, _same, straight)
 
 
 def octets(length: int) -> Shape:
@@ -53,7 +62,13 @@ def octets(length: int) -> Shape:
             raise ValueError(f"not {length} bytes in lower hex")
         return bytes.fromhex(value)
 
-    return Shape(read, bytes.hex)
+    def straight(name: str, scope: dict[str, Any]) -> list[str]:
+        scope["_fromhex"] = bytes.fromhex
+        # It takes capitals and spaces as well, and what it makes of them is written otherwise.
+        wrong = f"if len({name}) != {length} or {name}.hex() != _hex: raise ValueError"
+        return [f"_hex = {name}", f"{name} = _fromhex(_hex)", wrong]
+
+    return Shape(read, bytes.hex, straight)
 
 
 def integer(least: int = 0, most: int = MAX_INTEGER) -> Shape:
@@ -64,33 +79,35 @@ def integer(least: int = 0, most: int = MAX_INTEGER) -> Shape:
             raise ValueError(f"not an integer from {least} to {most}")
         return value
 
-    return Shape(read, _same)
+    def straight(name: str, _: dict[str, Any]) -> list[str]:
+        return [f"if type({name}) is not int or not {least} <= {name} <= {most}: raise ValueError"]
+
+    return Shape(read, _same, straight)
 
 
 def word(enumeration: type[T]) -> Shape:
     """A member of a closed enumeration, written as its value."""
     members = {member.value: member for member in enumeration}  # type: ignore[attr-defined]
-
-    def read(value: Any) -> T:
-        try:
-            member: T = members[value]
-        except (KeyError, TypeError):
-            raise ValueError(f"not a {enumeration.__name__.lower()}") from None
-        return member
-
-    return Shape(read, lambda member: member.value)
+    return _word(members, lambda member: member.value, f"not a {enumeration.__name__.lower()}")
 
 
 def one_of(names: dict[str, T], write: Callable[[T], str]) -> Shape:
     """A value with a word of its own."""
+    return _word(names, write, "not a known word")
 
+
+def _word(words: dict[str, T], write: Callable[[T], str], fault: str) -> Shape:
     def read(value: Any) -> T:
         try:
-            return names[value]
+            return words[value]
         except (KeyError, TypeError):
-            raise ValueError("not a known word") from None
+            raise ValueError(fault) from None
 
-    return Shape(read, write)
+    def straight(name: str, scope: dict[str, Any]) -> list[str]:
+        scope[f"_words_{name}"] = words
+        return [f"{name} = _words_{name}[{name}]"]
+
+    return Shape(read, write, straight)
 
 
 def string(most: int) -> Shape:
@@ -127,8 +144,8 @@ def array(shape: Shape, most: int) -> Shape:
     def read(value: Any) -> tuple[Any, ...]:
         if type(value) is not list or not 1 <= len(value) <= most:
             raise ValueError(f"not an array of 1 to {most}")
-        members = tuple(shape.read(item) for item in value)
-        if len(set(members)) != len(members):
+        members = tuple(map(shape.read, value))
+        if len(members) > 1 and len(set(members)) != len(members):
             raise ValueError("a member stands twice")
         return members
 
@@ -140,7 +157,11 @@ def array(shape: Shape, most: int) -> Shape:
 
 def nested(cls: type[Any]) -> Shape:
     """An object within an object."""
-    return Shape(lambda value: read_object(cls, value), write_object)
+
+    def straight(name: str, scope: dict[str, Any]) -> list[str]:
+        return [f"if type({name}) is not dict: raise ValueError", *_reading(cls, name, scope)]
+
+    return Shape(lambda value: read_object(cls, value), write_object, straight)
 
 
 def field(shape: Shape, *, absent: Any = _ABSENT) -> Any:
@@ -168,40 +189,63 @@ def _codec(cls: type[Any]) -> _Codec:
     return codec
 
 
-def _compile(cls: type[Any]) -> _Codec:
-    """Straight code for one class, as dataclasses makes its own ``__init__``: history is read by the million."""
-    specs = tuple(
+def _specs(cls: type[Any]) -> tuple[tuple[str, Shape, Any], ...]:
+    return tuple(
         (f.name, f.metadata["shape"], _ABSENT if f.default is dataclasses.MISSING else f.default)
         for f in dataclasses.fields(cls)
     )
+
+
+def _compile(cls: type[Any]) -> _Codec:
+    """Straight code for one class, as dataclasses makes its own ``__init__``: history is read by the million."""
+    specs = _specs(cls)
     # Names of its own begin with an underscore, so that no field can stand in for one.
-    scope: dict[str, Any] = {"_cls": cls, "_new": object.__new__}
-    scope |= {f"_set_{name}": cls.__dict__[name].__set__ for name, _, _ in specs}
-    required = sum(absent is _ABSENT for _, _, absent in specs)
-    read = ["def _read(_wire, _beside):", f" _found = _beside + {required}"]
+    scope: dict[str, Any] = {}
+    read = ["def _read(_wire, _beside):", *(f" {line}" for line in _reading(cls, "_wire", scope, "_beside"))]
+    read.append(" return _wire")
     write = ["def _write(_object):", " _wire = {"]
     later = []
     for name, shape, absent in specs:
-        scope |= {f"_read_{name}": shape.read, f"_write_{name}": shape.write, f"_absent_{name}": absent}
+        scope |= {f"_write_{name}": shape.write, f"_absent_{name}": absent}
         written = f"_object.{name}" if shape.write is _same else f"_write_{name}(_object.{name})"
         if absent is _ABSENT:
-            read.append(f" {name} = _read_{name}(_wire[{name!r}])")
             write.append(f"  {name!r}: {written},")
         else:
-            read += [
-                f" if {name!r} in _wire:",
-                f"  {name} = _read_{name}(_wire[{name!r}])",
-                f"  if {name} == _absent_{name}: raise ValueError",
-                "  _found += 1",
-                f" else: {name} = _absent_{name}",
-            ]
             later += [f" if _object.{name} != _absent_{name}: _wire[{name!r}] = {written}"]
-    # Filled slot by slot, as a frozen dataclass's own __init__ does it, at a third of the cost.
-    read += [" if _found != len(_wire): raise ValueError", " _made = _new(_cls)"]
-    read += [*(f" _set_{name}(_made, {name})" for name, _, _ in specs), " return _made"]
     write += [" }", *later, " return _wire"]
     exec("\n".join([*read, *write]), scope)  # noqa: S102 - only names of fields declared in this package
     return _Codec(specs, scope["_read"], scope["_write"])
+
+
+def _reading(cls: type[Any], wire: str, scope: dict[str, Any], beside: str = "0") -> list[str]:
+    """Lines that make an object of a class out of the dict in a variable, what is nested in it included."""
+    specs = _specs(cls)
+    required = sum(absent is _ABSENT for _, _, absent in specs)
+    scope |= {"_new": object.__new__, f"_cls{wire}": cls}
+    scope |= {f"_set{wire}_{name}": cls.__dict__[name].__set__ for name, _, _ in specs}
+    lines = [f"_found{wire} = {beside} + {required}"]
+    for name, shape, absent in specs:
+        made = f"{wire}_{name}"
+        if shape.straight is None:
+            scope[f"_read{made}"] = shape.read
+            read = [f"{made} = _read{made}({made})"]
+        else:
+            read = shape.straight(made, scope)
+        read = [f"{made} = {wire}[{name!r}]", *read]
+        if absent is _ABSENT:
+            lines += read
+        else:
+            scope[f"_absent{made}"] = absent
+            lines += [
+                f"if {name!r} in {wire}:",
+                *(f" {line}" for line in read),
+                f" if {made} == _absent{made}: raise ValueError",
+                f" _found{wire} += 1",
+                f"else: {made} = _absent{made}",
+            ]
+    # Filled slot by slot, as a frozen dataclass's own __init__ does it, at a third of the cost.
+    lines += [f"if _found{wire} != len({wire}): raise ValueError", f"{wire} = _new(_cls{wire})"]
+    return [*lines, *(f"_set{wire}_{name}({wire}, {wire}_{name})" for name, _, _ in specs)]
 
 
 def write_object(value: Any) -> dict[str, Any]:
@@ -220,7 +264,7 @@ def read_object(cls: type[T], value: Any, *, beside: int = 0) -> T:
     codec = _codec(cls)
     try:
         read: T = codec.read(value, beside)
-    except (ValueError, KeyError):
+    except (ValueError, KeyError, TypeError):
         raise ValueError(_fault(codec.specs, value)) from None
     return read
 
