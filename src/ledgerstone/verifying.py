@@ -227,7 +227,19 @@ def _finish_chain(replay: Replay, row: ChainRow, keyring: Keyring, tiles: dict[i
 class _Derivation:
     """Compares the derived rows of one chain with what replay derives."""
 
-    __slots__ = ("_catalog", "_links", "_number", "_reader", "_replay", "_rows", "_texts", "_words")
+    __slots__ = (
+        "_catalog",
+        "_documents",
+        "_length",
+        "_links",
+        "_number",
+        "_reader",
+        "_replay",
+        "_rows",
+        "_tail",
+        "_texts",
+        "_words",
+    )
 
     def __init__(self, reader: Reader, replay: Replay, number: int) -> None:
         self._reader = reader
@@ -237,7 +249,10 @@ class _Derivation:
         self._texts: dict[int, Content] = {}
         self._catalog: dict[tuple[str, str, int], int] = {}
         self._links: set[tuple[int, int, int]] = set()
+        # What is folded into the word index, and the rows that are not yet.
         self._words: Counter[str] = Counter()
+        self._documents = self._length = 0
+        self._tail: list[WordRow] = []
 
     def entry(self, sequence: int, one: Replayed) -> None:
         """Compare the word row of one entry; remember the rest for the end."""
@@ -249,6 +264,9 @@ class _Derivation:
         row = derived_words(change, one.content, self._texts)
         if row is None:
             return
+        if self._tail and self._tail[0].position // FOLD_EVERY < row.position // FOLD_EVERY:
+            self._fold()
+        self._tail.append(row)
         if next(self._rows, None) != row:
             self._replay.find("words", sequence, f"the words of entry {change.position} are not those of its text")
             self._rows = self._reader.word_rows(self._number, change.position + 1, LAST)
@@ -325,19 +343,22 @@ class _Derivation:
         if through != reach.through or not sound:
             self._replay.find("vectors", None, "the vectors are not those of the records; rebuild drops them")
 
+    def _fold(self) -> None:
+        """Take the words of a block of positions into the totals of the index."""
+        self._words.update(joined.from_iterable(row.words.split() for row in self._tail))
+        self._documents += len(self._tail)
+        self._length += sum(row.length for row in self._tail)
+        self._tail.clear()
+
     def _index(self, posted: Counter[str]) -> None:
         replay = self._replay
         through = replay.size // FOLD_EVERY * FOLD_EVERY
-        words: Counter[str] = Counter()
-        documents = length = 0
-        for row in self._reader.word_rows(self._number, 0, through - 1) if through else ():
-            words.update(set(row.words.split()))
-            documents += 1
-            length += row.length
-        posted.update(words)
-        if self._reader.frequencies(self._number) != words:
+        if self._tail and self._tail[0].position < through:
+            self._fold()
+        posted.update(self._words)
+        if self._reader.frequencies(self._number) != self._words:
             replay.find("index", None, "the word frequencies are not those of the records")
-        if self._reader.corpus(self._number) != (through, documents, length):
+        if self._reader.corpus(self._number) != (through, self._documents, self._length):
             replay.find("index", None, "the totals of the word index are not those of the records")
 
 

@@ -613,7 +613,7 @@ def check_place(entry: Entry, content: Content | None, *, position: int, store: 
         return
     allowed = _CONTENT_FIELDS.get(entry.noun, frozenset({"name"}))
     needed = _TEXT_FIELDS if entry.noun == "record" else allowed
-    said = {name for name, value in write_object(content).items() if value is not None}
+    said = write_object(content).keys()
     if not needed <= said <= allowed:
         refuse("content", f"of a {entry.noun} entry says {', '.join(sorted(said)) or 'nothing'}")
 
@@ -703,6 +703,9 @@ _UNIQUE: Final = {"namespace": "namespace", NAMED: "name", GRANTED: "grant", "ke
 
 def check_commit(drawn: Sequence[tuple[Entry, Content | None]], limits: Limits) -> None:
     """What no single entry shows: how many records a commit has, that no two share a memory or a key, what is alone."""
+    if len(drawn) == 1 and isinstance(drawn[0][0], RecordEntry):
+        # Nearly every commit: what is said of several cannot be broken by one.
+        return
     records = [(entry, content) for entry, content in drawn if isinstance(entry, RecordEntry)]
     if len(records) > limits.drafts:
         refuse("drafts", f"1 to {limits.drafts} a commit, not {len(records)}")

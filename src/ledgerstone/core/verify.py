@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from ledgerstone.core import canonical, chain, entries, merkle, rules, signing, state
@@ -303,19 +303,20 @@ class Replay:
         self._judge_stamp(header)
         if self.head is not None or not self.store:
             self._judge_signer(header)
-        if tuple(map(entries.digest_of, bodies)) != header.entries:
+        digests = tuple(map(entries.digest_of, bodies))
+        if digests != header.entries:
             self.find("entries", sequence, "the entries are not those that the header lists")
         self.folded.boundary = self.size
         replayed = []
         drawn: list[tuple[Entry, Content | None]] = []
         stamp = entries.stamp_digest(header.stamp)
-        for body in bodies:
+        for body, digest in zip(bodies, digests, strict=True):
             self._stamps += stamp
-            found = self._entry(body, header, contents)
+            found = self._entry(body, digest, header, contents)
             if found is not None:
                 replayed.append(found)
                 drawn.append((found.entry, found.content))
-        self._try(header, lambda: rules.check_commit(drawn, header.limits))
+        self._judge_whole(header, drawn)
         self.authorities.promotions += _arrived(self.namespace, sequence, drawn)
         if self.head is None and self.store:
             # The first key signs the very commit that enrols it.
@@ -357,10 +358,11 @@ class Replay:
         if tile is not None:
             self.tiles[header.sequence // chain.SIGNATURE_EVERY] = tile
 
-    def _entry(self, body: bytes, header: Header, contents: Mapping[int, tuple[bytes, bytes]]) -> Replayed | None:
+    def _entry(
+        self, body: bytes, digest: bytes, header: Header, contents: Mapping[int, tuple[bytes, bytes]]
+    ) -> Replayed | None:
         sequence, position = header.sequence, self.size
         self.size += 1
-        digest = entries.digest_of(body)
         self._digests += digest
         self._sequences.append(sequence)
         try:
@@ -369,8 +371,15 @@ class Replay:
             self.find("entry", sequence, f"entry {position}: {error.message}")
             return None
         content = self._content(entry, position, sequence, contents)
-        self._try(header, lambda: rules.check_place(entry, content, position=position, store=self.store), position)
-        self._try(header, lambda: rules.judge(entry, content, header.stamp, header.limits, self.folded), position)
+        # Each is asked, whatever another finds.
+        try:
+            rules.check_place(entry, content, position=position, store=self.store)
+        except RuleError as error:
+            self._break(header, error, position)
+        try:
+            rules.judge(entry, content, header.stamp, header.limits, self.folded)
+        except RuleError as error:
+            self._break(header, error, position)
         if isinstance(entry, GenesisEntry):
             self._judge_genesis(entry, header)
         slot = Slot(position, sequence, digest)
@@ -388,13 +397,17 @@ class Replay:
             self.authorities.take(entry, slot)
         return Replayed(entry, change, content)
 
-    def _try(self, header: Header, check: Callable[[], None], position: int | None = None) -> None:
-        """Ask a rule, and make its refusal a finding."""
+    def _judge_whole(self, header: Header, drawn: Sequence[tuple[Entry, Content | None]]) -> None:
+        """What no single entry shows."""
         try:
-            check()
+            rules.check_commit(drawn, header.limits)
         except RuleError as error:
-            what = "it" if position is None else f"entry {position}"
-            self.find("rule", header.sequence, f"{what} breaks the rule {error.message}")
+            self._break(header, error)
+
+    def _break(self, header: Header, error: RuleError, position: int | None = None) -> None:
+        """Make the refusal of a rule a finding."""
+        what = "it" if position is None else f"entry {position}"
+        self.find("rule", header.sequence, f"{what} breaks the rule {error.message}")
 
     def _content(
         self, entry: Entry, position: int, sequence: int, contents: Mapping[int, tuple[bytes, bytes]]
@@ -488,7 +501,10 @@ class Replay:
         else:
             before = header.store.sequence
             self._close_keys(before)
-        self._try(header, lambda: rules.check_signer(header.signer, self.authorities.key_at(before)))
+        try:
+            rules.check_signer(header.signer, self.authorities.key_at(before))
+        except RuleError as error:
+            self._break(header, error)
 
     def _close_keys(self, sequence: int) -> None:
         """Note the head at which the keys ended that were retired up to a sequence of the store chain."""

@@ -184,11 +184,11 @@ def _stem(word: str) -> str:
 
     Each stemmer knows the letters of its own alphabet only, and leaves every other word as it is.
     """
-    if _PUNCTUATION.search(word):
+    if not word.isalnum() and _PUNCTUATION.search(word):
         return word
     with _STEMMING:
-        stem: str = _RUSSIAN.stemWord(_ENGLISH.stemWord(word))
-    return stem
+        stem: str = _ENGLISH.stemWord(word)
+        return stem if stem.isascii() else _RUSSIAN.stemWord(stem)
 
 
 def _plain(text: str) -> str:
