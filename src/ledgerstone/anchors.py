@@ -122,7 +122,8 @@ class Anchors:
         go back: what an owner accepts after a restore. Raises OSError when it cannot be kept.
         """
         with self._locked() as fence:
-            tick, before = self._fence()
+            # Nobody else writes now: what is read once is whole.
+            tick, before = _fenced(os.pread(fence, _FENCE_LINE, 0))
             newer = {name: head for name, head in heads.items() if back or self._is_newer(name, head[0])}
             if newer:
                 # The tick moves first: whoever sees it began to read after these heads were committed, and is shown
@@ -136,7 +137,7 @@ class Anchors:
             os.pwrite(fence, _fence_line(tick, before if mark is None else mark.hex()), 0)
 
     def _is_newer(self, namespace: str, sequence: int) -> bool:
-        before = self.newest(namespace)
+        before = _anchor(os.pread(self._descriptor(f"heads/{namespace}", _WRITE), _LINE, 0))
         return before is None or before.sequence < sequence
 
     def verified(self) -> dict[str, tuple[int, bytes]]:
@@ -236,8 +237,7 @@ class Anchors:
                     fcntl.flock(fence, fcntl.LOCK_UN)
 
     def _fence(self) -> tuple[int, str]:
-        tick, _, mark = self._read(_FENCE, _FENCE_LINE).decode("ascii", "replace").partition(" ")
-        return (int(tick) if tick.isdigit() else 0), mark.strip()
+        return _fenced(self._read(_FENCE, _FENCE_LINE))
 
     def _read(self, name: str, size: int) -> bytes:
         """The one line of a file, empty when there is none; read until it reads the same twice, without a lock."""
@@ -300,6 +300,11 @@ def _commitments(folder: Path, *patterns: str) -> frozenset[bytes]:
     files = (file for pattern in patterns for file in folder.glob(pattern))
     lines = (line for file in files for line in file.read_text("ascii").split())
     return frozenset(bytes.fromhex(line) for line in lines if len(line) == _ERASED_LINE)
+
+
+def _fenced(line: bytes) -> tuple[int, str]:
+    tick, _, mark = line.decode("ascii", "replace").partition(" ")
+    return (int(tick) if tick.isdigit() else 0), mark.strip()
 
 
 def _fence_line(tick: int, mark: str) -> bytes:

@@ -18,6 +18,7 @@ from ledgerstone.core.entries import (
     Content,
     GenesisEntry,
     GrantEntry,
+    Idempotency,
     KeyEntry,
     NameEntry,
     NamespaceEntry,
@@ -449,10 +450,11 @@ def owner_of(reading: Reading) -> str:
 class Block:
     """One write block: the snapshot under the lock, the caller within it, and what it takes to commit.
 
-    ``made`` says that the block made a namespace; ``warning``, after the commit, what could not be done beside it.
+    ``made`` says that the block made a namespace; ``idempotency`` is the caller's name for the write, once it was asked
+    whether that comes again; ``warning``, after the commit, what could not be done beside it.
     """
 
-    __slots__ = ("_ledger", "identity", "made", "reading", "warning", "writer")
+    __slots__ = ("_ledger", "idempotency", "identity", "made", "reading", "warning", "writer")
 
     def __init__(self, ledger: Ledger, writer: Writer, reading: Reading, identity: Identity) -> None:
         if not reading.signs:
@@ -462,6 +464,7 @@ class Block:
         self.reading = reading
         self.identity = identity
         self.made = False
+        self.idempotency: Idempotency | None = None
         self.warning: str | None = None
 
     @property

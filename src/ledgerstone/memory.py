@@ -402,7 +402,7 @@ class Memory:
             return None
         block.authorize(act, target.place)
         where = block.identity.chain(target.place.namespace)
-        named = self._named_write(where.namespace, key, verb, wire)
+        named = block.idempotency = self._named_write(where.namespace, key, verb, wire)
         sequence = block.writer.idempotent(where.number, named.key)
         if sequence is None:
             return None
@@ -435,7 +435,8 @@ class Memory:
     ) -> tuple[Remembered, ...]:
         idempotency = None
         if key is not None and batch.where is not None:
-            idempotency = self._named_write(batch.where.namespace, key, verb, wire)
+            # It has no name yet where the namespace was just made.
+            idempotency = block.idempotency or self._named_write(batch.where.namespace, key, verb, wire)
         where = batch.append(block.writer, block.reading.keyring, idempotency=idempotency, receipt=receipt)
         scope, reading = target.place.scope, block.reading
         records = [

@@ -234,6 +234,7 @@ class Folded:
         "_key",
         "_latest",
         "_listed",
+        "_open",
         "_own",
         "_promoted",
         "_rejections",
@@ -244,7 +245,6 @@ class Folded:
         "_versions",
         "boundary",
         "known",
-        "open",
         "struck",
     )
 
@@ -268,7 +268,8 @@ class Folded:
         self.boundary = 0 if base is None else base.boundary
         self._versions: dict[tuple[str, int], int] = {}
         self.known: dict[int, Known] = {}
-        self.open = base.open_tasks() if base is not None else (0, 0)
+        # How many obligations came and went, and the bytes of their contents.
+        self._open = 0, 0
 
     def apply(self, change: Change, slot: Slot) -> list[Known]:
         """Take a change in; returns the versions that it ended, as they stood before."""
@@ -314,8 +315,8 @@ class Folded:
 
     def _oblige(self, known: Known, step: int) -> None:
         if obligation(known):
-            count, size = self.open
-            self.open = count + step, size + step * known.content_bytes
+            count, size = self._open
+            self._open = count + step, size + step * known.content_bytes
 
     def position(self, digest: bytes) -> int | None:
         found = self._digests.get(digest)
@@ -390,7 +391,8 @@ class Folded:
         return self._promoted[1] if self._promoted is not None and self._promoted[0] == digest else None
 
     def open_tasks(self) -> tuple[int, int]:
-        return self.open
+        count, size = (0, 0) if self._base is None else self._base.open_tasks()
+        return count + self._open[0], size + self._open[1]
 
 
 def carriers(known: Known, facts: Facts) -> list[Known]:

@@ -296,6 +296,9 @@ class SqliteReader:
 
     def newest(self, number: int, memory: str) -> int | None:
         """Where the highest version of a memory stands in a chain."""
+        # Of a memory that is new, as most are: asked for in an order, nothing costs ten times as much to find.
+        if self._one("SELECT 1 FROM record WHERE memory = ? LIMIT 1", memory) is None:
+            return None
         sql = "SELECT row FROM record WHERE memory = ? AND row BETWEEN ? AND ? ORDER BY version DESC LIMIT 1"
         row = self._one(sql, memory, *_range(number))
         return None if row is None else row & _MASK

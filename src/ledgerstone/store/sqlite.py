@@ -129,6 +129,7 @@ class SqliteStore:
         if _sqlite_version() < LEAST_SQLITE:
             raise FormatError(f"SQLite {apsw.sqlite_lib_version()} is older than 3.51.3")
         self.path: Final = Path(os.path.realpath(path))
+        self._name: Final = str(self.path)
         self._create: Final = create
         self._lock = threading.RLock()
         self._pid = os.getpid()
@@ -162,7 +163,8 @@ class SqliteStore:
     def _stat(self) -> tuple[int, int]:
         """Device and inode, by the name alone: a descriptor on the file would drop SQLite's locks when closed."""
         try:
-            found = self.path.stat()
+            # As above: twice a write.
+            found = os.stat(self._name)  # noqa: PTH116
         except FileNotFoundError:
             raise UnavailableError(f"no store at {self.path}", hint="run: ledgerstone init") from None
         if not stat.S_ISREG(found.st_mode):
