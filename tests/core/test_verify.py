@@ -229,6 +229,23 @@ def test_an_entry_that_the_rules_refuse_is_found() -> None:
     assert finding.message == "entry 1 breaks the rule version: 7 does not follow 0"
 
 
+def test_what_no_single_entry_shows_is_found() -> None:
+    """Each entry of a commit may pass, and the commit break a rule all the same."""
+    pen = project_chain()
+    first, second, other = (
+        rules.enter(Draft(text=text), writing(seed=seed), pen.folded) for seed, text in enumerate("abc")
+    )
+    pen.write(first, other)
+    assert faults(pen) == []
+    narrow = Limits(drafts=1)
+
+    pen.write(second, rules.enter(Draft(text="d"), writing(seed=9), pen.folded), limits=narrow)
+
+    [finding] = replay(pen).findings
+    assert (finding.code, finding.sequence) == ("rule", 2)
+    assert finding.message == "it breaks the rule drafts: 1 to 1 a commit, not 2"
+
+
 def test_an_idempotency_key_is_used_once() -> None:
     """The second use of it in one chain is found."""
     pen = project_chain()
