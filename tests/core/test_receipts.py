@@ -1,0 +1,81 @@
+"""Receipts by themselves: what one says, and each way in which one does not hold."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import orjson
+import pytest
+
+from ledgerstone.core import canonical, receipts, signing
+from ledgerstone.core.signing import Keyring, SigningKey
+from ledgerstone.core.values import Budget, Mode, Policy, Recall, Trust
+from ledgerstone.errors import CorruptionError
+
+KEYS = Keyring(SigningKey(seed=bytes(range(32)), secret=bytes(32)))
+SALT = bytes(32)
+
+
+def drawn(policy: Policy | None = None) -> receipts.Drawn:
+    """The receipt of a context in which nothing was found."""
+    asked = policy or Policy()
+    context = Recall(mode=asked.mode, query="cedar", items=(), heads={}, budget=Budget(), bytes=264, scorer="bm25")
+    return receipts.draw(context, asked, at=1, principal=None, floor=Trust.MODEL_INFERRED, salt=SALT, keyring=KEYS)
+
+
+def signed(**changes: canonical.Json) -> receipts.Drawn:
+    """The same, with some of its fields otherwise, and signed like that."""
+    data = canonical.encode({**orjson.loads(drawn().data), **changes})
+    digest = receipts.digest_of(data)
+    return receipts.Drawn(receipts.identity(digest), data, KEYS.sign(signing.RECEIPT, digest), SALT, drawn().query)
+
+
+def test_what_a_caller_worded_is_in_the_query_and_not_in_the_receipt() -> None:
+    """The query, a key and synonyms: committed to, and nowhere in the signed bytes."""
+    found = drawn(Policy(mode=Mode.HYBRID, key="tree", synonyms={"cedar": ["larch"]}))
+
+    receipt, wrong = receipts.check(found, KEYS)
+
+    assert wrong is None
+    assert receipt is not None
+    assert receipt.mode is Mode.HYBRID
+    assert orjson.loads(found.query) == {
+        "format": 1,
+        "key": "tree",
+        "query": "cedar",
+        "synonyms": [["cedar", ["larch"]]],
+    }
+    assert not any(word in found.data for word in (b"cedar", b"tree", b"larch"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "wrong"),
+    [
+        ({"bytes": 8193}, "it took more than its budget"),
+        ({"chosen": [{"record": "0" * 64, "lane": "recent", "rank": 1}]}, "its ranks are not places in a context"),
+        ({"mode": "guessing"}, "receipt: mode: not a mode"),
+    ],
+    ids=["too large", "a rank left out", "no mode of ours"],
+)
+def test_a_signed_receipt_that_cannot_be_is_refused(changes: dict[str, canonical.Json], wrong: str) -> None:
+    """Whoever signed it; as it was drawn it holds."""
+    assert receipts.check(signed(**changes), KEYS) == (None, wrong)
+    assert receipts.check(signed(), KEYS)[1] is None
+
+
+def test_a_receipt_holds_without_its_query() -> None:
+    """Once it is erased; a query that is another one is found out."""
+    found = drawn()
+
+    assert receipts.check(found._replace(query=b"", salt=b""), KEYS)[1] is None
+    assert receipts.check(found._replace(query=receipts.worded("oak", Policy())), KEYS)[1] == "its query was altered"
+
+
+def test_bytes_that_are_no_receipt_are_refused() -> None:
+    """Neither another object of ours nor what is not canonical."""
+    receipt = receipts.read(drawn().data)
+
+    assert replace(receipt) == receipt
+    for data in (b"{}", b"[]", b'{"format":1}', drawn().data + b" "):
+        with pytest.raises(CorruptionError):
+            receipts.read(data)
