@@ -118,6 +118,13 @@ def test_a_folder_that_is_synchronised_is_known_by_its_mark(tmp_path: Path, mark
     open_memory(tmp_path / "store.db").close()
 
 
+def test_the_settings_of_such_a_program_are_no_mark(tmp_path: Path) -> None:
+    """Whoever has Dropbox has a folder of that name at home; the file of that name is at the top of what it carries."""
+    (tmp_path / ".dropbox" / "instance1").mkdir(parents=True)
+
+    open_memory(tmp_path / "store.db").close()
+
+
 @pytest.fixture
 def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder that is on another machine, as far as this one's mounts say."""

@@ -123,6 +123,7 @@ def marked(path: Path) -> str | None:
     """Which program synchronises a path, as far as its marks in the folders above it say; None without any."""
     for folder in path.parents:
         for mark, program in _MARKS.items():
-            if os.path.lexists(folder / mark):
+            # In a home folder, .dropbox is the folder of the program's own settings.
+            if os.path.lexists(folder / mark) and not (mark == ".dropbox" and (folder / mark).is_dir()):
                 return program
     return None
