@@ -419,6 +419,21 @@ def test_a_refused_rotation_leaves_no_key_behind(settings: host.Settings) -> Non
     assert [each.name for each in settings.key_file.parent.iterdir()] == ["key.json"]
 
 
+def test_a_refused_rotation_takes_no_key_from_one_that_goes_through(settings: host.Settings) -> None:
+    """A store that is handed over meanwhile is still written by its owner."""
+    program = host.caller(settings, door="cli", terminal=False)
+
+    with host.open_memory(settings, _user(settings)) as memory, host.open_memory(settings, program) as other:
+        new = prepare(settings.key_file)
+        with pytest.raises(AuthorityError):
+            host.rotate(settings, other)
+        memory.rotate(new)
+
+    with host.open_memory(settings, _user(settings)) as memory:
+        assert memory.signer == load_keys(settings.key_file).signer
+        memory.remember("by the new key", scope=Scope.USER)
+
+
 def test_two_who_settle_leave_one_key(settings: host.Settings) -> None:
     """The second finds nothing to do; what follows is made once."""
     assert prepare(settings.key_file) == prepare(settings.key_file)

@@ -306,6 +306,12 @@ def revoke(ledger: Ledger, caller: Caller, grant_id: str) -> None:
     _administer(ledger, caller, make)
 
 
+def check_rotation(ledger: Ledger, caller: Caller) -> None:
+    """See ``Memory.check_rotation``."""
+    with ledger.writes(caller) as block:
+        block.authorize(Act.ADMIN, _store_place(block.reading))
+
+
 def rotate(ledger: Ledger, caller: Caller, new: SigningKey) -> str:
     """Hand the store over to a new key, which then vouches for all of it as it stands; returns its id."""
     name, successor = key_id(new.public), Keyring(new)

@@ -84,11 +84,6 @@ def settle(path: str | Path) -> Path | None:
     return kept
 
 
-def discard(path: str | Path) -> None:
-    """Remove the key that was to follow; only when no store can have been handed over to it."""
-    _following(Path(path)).unlink(missing_ok=True)
-
-
 def _following(path: Path) -> Path:
     where = path.resolve()
     return where.with_name(f"{where.name}.next")

@@ -687,9 +687,9 @@ class Memory:
             return receipts.explain(reading, identity, self._ledger.keyring, receipt)
 
     def receipts(self, limit: int = 20) -> tuple[Explained, ...]:
-        """The caller's newest receipts, without their entries. At most 100."""
+        """The caller's newest receipts, without their entries. At most 100. CorruptionError if one was altered."""
         with self._ledger.reads(self.caller) as (reading, identity):
-            return receipts.listed(reading, identity, limit)
+            return receipts.listed(reading, identity, self._ledger.keyring, limit)
 
     def drop_receipts(self, names: Sequence[str] = ()) -> int:
         """Take these receipts of the caller's out of the store, or all without names; how many that were.
@@ -990,6 +990,10 @@ class Memory:
         be read, and never written again.
         """
         return administration.rotate(self._ledger, self.caller, new)
+
+    def check_rotation(self) -> None:
+        """Refuse whoever may not rotate, as ``rotate`` does, before a key is made for it."""
+        administration.check_rotation(self._ledger, self.caller)
 
     def status(self) -> dict[str, Any]:
         """What a doctor wants to know of the opened store: owner, head, key, anchor, log and number of namespaces."""

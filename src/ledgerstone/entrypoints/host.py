@@ -20,8 +20,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from ledgerstone.core.values import LIBRARY_LIMITS, Act, Budget, Limits, Origin
 from ledgerstone.errors import (
-    AuthorityError,
-    CorruptionError,
     NamespaceError,
     StoreError,
     UnavailableError,
@@ -323,12 +321,9 @@ def rotate(settings: Settings, memory: Memory) -> Path | None:
     """Make a new key, hand the store over to it, and put it in the place of the key file; where the old one is kept."""
     from ledgerstone import keys
 
-    new = keys.prepare(settings.key_file)
-    try:
-        memory.rotate(new)
-    except (AuthorityError, CorruptionError):
-        keys.discard(settings.key_file)
-        raise
+    memory.check_rotation()
+    # Once made it is never removed: another process may be handing the store over to it. The next rotation takes it.
+    memory.rotate(keys.prepare(settings.key_file))
     return keys.settle(settings.key_file)
 
 
