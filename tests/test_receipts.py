@@ -6,10 +6,21 @@ from dataclasses import replace
 
 import pytest
 
-from ledgerstone import Draft, Keyring, Kind, Memory, Mode, NotFoundError, Policy, StoreError
+from ledgerstone import (
+    CorruptionError,
+    Draft,
+    Keyring,
+    Kind,
+    Memory,
+    Mode,
+    NotFoundError,
+    Policy,
+    SigningKey,
+    StoreError,
+)
 from ledgerstone.core import receipts
 from ledgerstone.core.entries import decode_header
-from tests.memories import ADA, EVENING, Scratch
+from tests.memories import ADA, EVENING, KEY, Scratch
 from tests.stores import plain_client
 
 
@@ -184,3 +195,55 @@ def test_the_evening_session_sees_its_own_principals_receipts(scratch: Scratch) 
     name = scratch.memory.recall("cedar", receipt=True).receipt
 
     assert [one.id for one in scratch.memory.bind(replace(EVENING, principal=ADA.principal)).receipts()] == [name]
+
+
+def test_a_row_that_is_no_receipt_stands_in_nobodys_way(scratch: Scratch) -> None:
+    """What is forgotten goes all the same, and the row with it where it is taken out; then the store is sound again."""
+    furnished(scratch.memory)
+    record = scratch.memory.remember("The quetzal nests in the old cedar.").record
+    scratch.memory.recall("quetzal", receipt=True)
+    sound = scratch.memory.recall("oak", receipt=True).receipt
+    scratch.memory.close()
+    connection = plain_client(scratch.path)
+    connection.execute("UPDATE receipt SET body = x'ff00' WHERE row = (SELECT min(row) FROM receipt)")
+    connection.close()
+
+    with _opened(scratch, check=False) as memory:
+        found = memory.verify(full=True).findings
+        assert [one.id for one in memory.receipts()] == [sound]
+        assert memory.forget(record.address, dry_run=False).left == ()
+        assert memory.drop_receipts() == 2
+        assert memory.verify(full=True).ok
+
+    assert [one.code for one in found] == ["receipt"]
+    assert b"quetzal" not in scratch.path.read_bytes()
+
+
+@pytest.mark.parametrize(("column", "value"), [("query", b"\xff"), ("query", b"[1]"), ("signature", b"")])
+def test_no_altered_receipt_is_listed(scratch: Scratch, column: str, value: bytes) -> None:
+    """As none is explained; taken out, it is gone."""
+    furnished(scratch.memory)
+    name = scratch.memory.recall("cedar", receipt=True).receipt or ""
+    scratch.memory.close()
+    connection = plain_client(scratch.path)
+    connection.execute(f"UPDATE receipt SET {column} = ?", (value,))  # noqa: S608 - a column of ours
+    connection.close()
+
+    with _opened(scratch, check=False) as memory:
+        for act in (memory.receipts, lambda: memory.explain(name)):
+            with pytest.raises(CorruptionError, match=name):
+                act()
+        assert memory.drop_receipts() == 1
+        assert memory.receipts() == ()
+
+
+def test_receipts_hold_after_the_key_that_signed_them_was_retired(scratch: Scratch) -> None:
+    """They are explained and listed as before, by the public key that signed them."""
+    furnished(scratch.memory)
+    name = scratch.memory.recall("cedar", receipt=True).receipt or ""
+    before = scratch.memory.explain(name)
+
+    scratch.memory.rotate(SigningKey(seed=b"another seed of thirty-two bytes", secret=KEY.secret))
+
+    assert scratch.memory.explain(name) == before
+    assert [one.id for one in scratch.memory.receipts()] == [name]

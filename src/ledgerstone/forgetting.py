@@ -637,14 +637,18 @@ def _carry_out(
 
 
 def _strike_queries(writer: Writer, reaches: list[_Reach], gone: _Gone) -> None:
-    """Take the query out of each receipt that chose something that goes, or whose query says it."""
+    """Take the query out of each receipt that chose something that goes, or whose query says it.
+
+    Also out of whatever cannot be read, since nobody can tell what that chose.
+    """
     digests = {known.digest for reach in reaches for known in reach.known.values()}
     writer.strike_queries(
         [
             drawn.id
             for drawn in writer.receipts(newest=False)
-            if any(piece in drawn.query for piece in gone.pieces)
-            or not digests.isdisjoint(one.record for one in receipts.read(drawn.data).chosen)
+            if (receipt := receipts.readable(drawn)) is None
+            or any(piece in drawn.query for piece in gone.pieces)
+            or not digests.isdisjoint(one.record for one in receipt.chosen)
         ]
     )
 

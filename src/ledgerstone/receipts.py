@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Final, NamedTuple
 
 import orjson
 
 from ledgerstone.core import receipts
 from ledgerstone.core.authority import Caller
+from ledgerstone.core.entries import KeyEntry
 from ledgerstone.core.merkle import leaf_hash
 from ledgerstone.core.receipts import MAX_RECEIPTS, Drawn, Receipt
 from ledgerstone.core.signing import Keyring
@@ -73,23 +75,40 @@ def cited(reader: Reader, identity: Identity, receipt: str | None) -> bytes | No
 
 def _own(reader: Reader, identity: Identity, name: str) -> Drawn:
     drawn = reader.receipt(name)
-    found = None if drawn is None else receipts.read(drawn.data)
-    if drawn is None or found is None or not _theirs(found, identity):
+    if drawn is None or not _theirs(drawn, identity):
         raise NotFoundError(f"no receipt {name} here", hint="see those that are kept: ledgerstone receipts")
     return drawn
 
 
-def _theirs(receipt: Receipt, identity: Identity) -> bool:
-    """A receipt belongs to its principal; one of somebody the store did not know belongs to nobody."""
-    return receipt.principal is not None and receipt.principal == identity.principal
+def _theirs(drawn: Drawn, identity: Identity) -> bool:
+    """A receipt belongs to its principal; one of somebody the store did not know, or none at all, to nobody."""
+    receipt = receipts.readable(drawn)
+    return receipt is not None and receipt.principal is not None and receipt.principal == identity.principal
+
+
+def _and_earlier(reading: Reading, keyring: Keyring) -> Keyring:
+    """The trusted keys, and those that the store proves it was signed by before: what they signed then still counts."""
+    proven = (reading.listed(row).proven.entry for row in reading.reader.catalog(reading.store.number, "key"))
+    earlier = (entry.public for entry in proven if isinstance(entry, KeyEntry))
+    return Keyring(pins=(*keyring.public.values(), *earlier))
+
+
+def _checked(drawn: Drawn, keyring: Keyring) -> Receipt:
+    receipt, wrong = receipts.check(drawn, keyring)
+    if receipt is None:
+        raise CorruptionError(f"receipt {drawn.id}: {wrong}", hint="run: ledgerstone verify")
+    return receipt
+
+
+def _asked(drawn: Drawn) -> str | None:
+    """The query of a receipt that was checked; None once it was erased."""
+    return orjson.loads(drawn.query)["query"] if drawn.query else None
 
 
 def explain(reading: Reading, identity: Identity, keyring: Keyring, name: str) -> Explained:
     """See ``Memory.explain``."""
-    drawn = _own(reading.reader, identity, name)
-    receipt, wrong = receipts.check(drawn, keyring)
-    if receipt is None:
-        raise CorruptionError(f"receipt {name}: {wrong}", hint="run: ledgerstone verify")
+    drawn, keyring = _own(reading.reader, identity, name), _and_earlier(reading, keyring)
+    receipt = _checked(drawn, keyring)
     chains = {where.namespace: (where, place.scope) for where, place in identity.visible()[0]}
     numbers = {where.number: (where, scope) for where, scope in chains.values()}
     items = []
@@ -103,7 +122,7 @@ def explain(reading: Reading, identity: Identity, keyring: Keyring, name: str) -
     return Explained(
         id=name,
         receipt=receipt,
-        query=orjson.loads(drawn.query)["query"] if drawn.query else None,
+        query=_asked(drawn),
         items=tuple(items),
         data=drawn.data,
         signature=drawn.signature,
@@ -111,38 +130,36 @@ def explain(reading: Reading, identity: Identity, keyring: Keyring, name: str) -
     )
 
 
-def listed(reading: Reading, identity: Identity, limit: int) -> tuple[Explained, ...]:
+def listed(reading: Reading, identity: Identity, keyring: Keyring, limit: int) -> tuple[Explained, ...]:
     """See ``Memory.receipts``."""
     if not 1 <= limit <= MAX_SHOWN:
         raise UsageError(f"limit: 1 to {MAX_SHOWN}, not {limit}")
-    found = []
-    for drawn in reading.reader.receipts(newest=True):
-        receipt = receipts.read(drawn.data)
-        if _theirs(receipt, identity):
-            said = orjson.loads(drawn.query)["query"] if drawn.query else None
-            found.append(
-                Explained(
-                    id=drawn.id,
-                    receipt=receipt,
-                    query=said,
-                    items=(),
-                    data=drawn.data,
-                    signature=drawn.signature,
-                    public=None,
-                )
-            )
-            if len(found) == limit:
-                break
-    return tuple(found)
+    keyring = _and_earlier(reading, keyring)
+    own = (drawn for drawn in reading.reader.receipts(newest=True) if _theirs(drawn, identity))
+    return tuple(
+        Explained(
+            id=drawn.id,
+            receipt=_checked(drawn, keyring),
+            query=_asked(drawn),
+            items=(),
+            data=drawn.data,
+            signature=drawn.signature,
+            public=None,
+        )
+        for drawn in islice(own, limit)
+    )
 
 
 def drop(ledger: Ledger, caller: Caller, names: Sequence[str]) -> int:
-    """Take a caller's receipts out, or all of them without names; how many there were. What cited them still does."""
+    """Take a caller's receipts out, or all of them without names; how many there were. What cited them still does.
+
+    What is no receipt at all is nobody's, and anybody's to take out.
+    """
     with ledger.writes(caller) as block:
         own = [
             drawn.id
             for drawn in block.writer.receipts(newest=True)
-            if _theirs(receipts.read(drawn.data), block.identity)
+            if receipts.readable(drawn) is None or _theirs(drawn, block.identity)
         ]
         absent = sorted(set(names) - set(own))
         if absent:

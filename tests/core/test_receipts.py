@@ -79,3 +79,5 @@ def test_bytes_that_are_no_receipt_are_refused() -> None:
     for data in (b"{}", b"[]", b'{"format":1}', drawn().data + b" "):
         with pytest.raises(CorruptionError):
             receipts.read(data)
+        assert receipts.readable(drawn()._replace(data=data)) is None
+    assert receipts.readable(drawn()) == receipt

@@ -171,6 +171,14 @@ def read(data: bytes) -> Receipt:
         raise fields.corrupt("receipt", error) from None
 
 
+def readable(drawn: Drawn) -> Receipt | None:
+    """What a row says, if it is a receipt at all; whether that is true is another question."""
+    try:
+        return read(drawn.data)
+    except CorruptionError:
+        return None
+
+
 def check(drawn: Drawn, keyring: signing.Keyring) -> tuple[Receipt | None, str | None]:
     """A receipt whose bytes, id and signature hold, and that kept its own limits; or what is wrong with it."""
     digest = digest_of(drawn.data)
