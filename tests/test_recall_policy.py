@@ -252,6 +252,25 @@ def test_what_was_erased_never_comes_back(scratch: Scratch) -> None:
                 assert set(context.omitted) <= {"erased"}
 
 
+def test_a_past_state_is_told_although_a_task_of_then_was_erased(scratch: Scratch) -> None:
+    """Whether it was open then or closed by then; the task beside it is shown as it stood."""
+    memory = scratch.memory
+    gone = memory.remember(Draft(text="Fell the cedar.", kind=Kind.TASK)).record
+    memory.remember(Draft(text="Water the yew.", kind=Kind.TASK))
+    opened = scratch.now
+    scratch.wait(1)
+    memory.close_task(gone.memory)
+    closed = scratch.now
+    scratch.wait(1)
+    memory.forget(gone.memory, dry_run=False)
+
+    for past in (Policy(as_of=opened), Policy(as_of=closed), Policy(at=2, namespaces=(gone.namespace,))):
+        context = memory.recall("cedar", policy=past)
+
+        assert in_lane(context, Lane.TASKS) == ["Water the yew."]
+        assert told(context) == ["Water the yew."]
+
+
 def test_filters_keep_to_kinds_keys_and_origins(scratch: Scratch) -> None:
     """Each shows what fits it and counts what does not; open tasks are shown all the same."""
     scratch.memory.remember(Draft(text="The cedar is old.", kind=Kind.FACT, key="cedar"))

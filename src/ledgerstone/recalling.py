@@ -249,15 +249,21 @@ class _Times:
 
 
 def _tasks(reading: Reading, sights: Sequence[Sight], floor: Trust) -> list[Recalled]:
-    """Every obligation, the one that is due first before the others; exactly as many as the heads sign for."""
+    """Every obligation, the one that is due first before the others; exactly as many as the heads sign for.
+
+    Of a past state as many as still have their text, and the head signs for no more than there are with the erased.
+    """
     found: list[Record] = []
     for where, place, sieve, now, _, expected in sights:
         view = View(sieve.view.sequence)
-        positions = reading.reader.tasks(where.number, DEFAULT_FLOOR.value, expected + 1, view)
-        if len(positions) != expected:
-            raise CorruptionError(f"{where.namespace}: {len(positions)} open tasks where the head signs for {expected}")
-        for position in positions:
-            record = reading.record(where, place.scope, position, view=view, now=now)
+        past = view.sequence is not None
+        positions = reading.reader.tasks(where.number, DEFAULT_FLOOR.value, LAST if past else expected + 1, view)
+        records = [reading.record(where, place.scope, position, view=view, now=now) for position in positions]
+        # When an erased task had ended is no longer told: it may have been open then, or not.
+        there = [record for record in records if not (past and record.standing is Standing.ERASED)]
+        if not len(there) <= expected <= len(records):
+            raise CorruptionError(f"{where.namespace}: {len(there)} open tasks where the head signs for {expected}")
+        for record in there:
             if not recall.is_open(record):
                 raise CorruptionError(f"{where.namespace}: {record.address} is not the open task its row says")
             if record.trust >= floor and record.standing is not Standing.EXPIRED:
