@@ -155,6 +155,26 @@ def test_an_isolated_project_sees_itself_alone(scratch: Scratch, project: str, c
         assert outside.get(record.address).text == record.text
 
 
+def test_an_isolated_project_sees_nothing_wider_by_its_id(scratch: Scratch, project: str) -> None:
+    """To name a namespace in a recall reaches no further than what is in sight; from elsewhere it is shown."""
+    inside, outside = scratch.memory, scratch.by(ELSEWHERE)
+    wider = {item.record.namespace for item in outside.recall("cedar").items if item.record.text in WIDER}
+    assert len(wider) == len(WIDER)
+
+    for namespace in wider:
+        for policy in (Policy(namespaces=(namespace,)), Policy(namespaces=(namespace,), at=1)):
+            with pytest.raises(NotFoundError):
+                inside.recall("cedar", policy=policy)
+        assert texts_of(outside, namespace) <= WIDER
+    assert texts_of(inside, project) == {"The cedar of the project."}
+
+
+def texts_of(memory: Memory, namespace: str) -> set[str | None]:
+    """What a recall of one namespace, by its id, brings."""
+    policy = Policy(namespaces=(namespace,))
+    return {item.record.text for item in memory.recall("cedar", policy=policy).items}
+
+
 def test_isolation_ends_when_it_is_turned_off(scratch: Scratch, project: str) -> None:
     """And is on again when it is turned on again; as it is already, nothing is written."""
     steps = []

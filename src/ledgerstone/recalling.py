@@ -182,7 +182,7 @@ def _visible(identity: Identity, policy: Policy) -> tuple[Visible, dict[str, str
         problems = {scope: problem for scope, problem in problems.items() if scope in scopes}
     for namespace in policy.namespaces:
         place = identity.target(None, namespace).place
-        if isinstance(identity.allowed(Act.READ, place), Refusal):
+        if isinstance(identity.allowed(Act.READ, place), Refusal) or identity.hides(place.scope):
             raise unknown(namespace)
         if all(where.namespace != namespace for where, _ in visible):
             visible.append((identity.chain(namespace), place))
