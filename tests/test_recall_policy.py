@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -269,6 +270,28 @@ def test_a_past_state_is_told_although_a_task_of_then_was_erased(scratch: Scratc
 
         assert in_lane(context, Lane.TASKS) == ["Water the yew."]
         assert told(context) == ["Water the yew."]
+
+
+def test_a_word_in_the_place_of_a_mode_or_filter_is_refused(ada: Memory) -> None:
+    """Since it would be followed as another mode, or let nothing through; what it stands for is accepted."""
+    ada.remember("The cedar is old.")
+    ada.remember("The yew is older.")
+    unlike: list[dict[str, Any]] = [
+        {"mode": "lexical"},
+        {"floor": 2},
+        {"scopes": "project"},
+        {"kinds": ("note",)},
+        {"origins": ("user",)},
+    ]
+
+    for fields in unlike:
+        with pytest.raises(UsageError, match=f"{next(iter(fields))}: "):
+            ada.recall("cedar", policy=Policy(**fields))
+
+    policy = Policy(
+        mode=Mode.LEXICAL, floor=Trust(2), scopes=(Scope.PROJECT,), kinds=(Kind.NOTE,), origins=(Origin.USER,)
+    )
+    assert told(ada.recall("cedar", policy=policy)) == ["The cedar is old."]
 
 
 def test_filters_keep_to_kinds_keys_and_origins(scratch: Scratch) -> None:

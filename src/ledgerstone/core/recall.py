@@ -18,11 +18,14 @@ from ledgerstone.core.values import (
     Kind,
     Lane,
     Mode,
+    Origin,
     Policy,
     Recalled,
     Record,
+    Scope,
     Standing,
     Status,
+    Trust,
     time_text,
 )
 from ledgerstone.errors import CapacityError, UsageError
@@ -51,6 +54,7 @@ def check_budget(budget: Budget) -> None:
 
 def check_policy(policy: Policy) -> None:
     """A policy that can be followed: nothing in it contradicts itself; UsageError says what does."""
+    _check_sorts(policy)
     maintained = policy.mode is Mode.TASK_MAINTENANCE
     if maintained != bool(policy.tasks):
         raise UsageError("tasks: mode task_maintenance shows the open tasks that are named, and no other mode does")
@@ -71,6 +75,17 @@ def check_policy(policy: Policy) -> None:
             raise UsageError(f"{name}: a whole number from 0 to {MAX_INTEGER}, not {value!r}")
     if policy.since is not None and policy.until is not None and policy.since > policy.until:
         raise UsageError("since: not after until")
+
+
+def _check_sorts(policy: Policy) -> None:
+    if not isinstance(policy.mode, Mode):
+        raise UsageError(f"mode: a Mode ({', '.join(Mode)}), not {policy.mode!r}")
+    if policy.floor is not None and not isinstance(policy.floor, Trust):
+        raise UsageError(f"floor: a Trust, not {policy.floor!r}")
+    for name, sort in (("scopes", Scope), ("kinds", Kind), ("origins", Origin)):
+        for value in getattr(policy, name):
+            if not isinstance(value, sort):
+                raise UsageError(f"{name}: each a {sort.__name__}, not {value!r}")
 
 
 def lean(record: Record, lane: Lane | None = None) -> dict[str, Any]:
