@@ -13,8 +13,10 @@ from ledgerstone.core.values import Kind
 from ledgerstone.core.words import MAX_QUERY_WORDS, token
 from ledgerstone.store.protocol import NOW, Candidate, Reader, View, WordRow
 
-# How many postings one search may read from the index, and how many of the best by words alone are scored in full.
+# How many postings one search may read from the index: so many, or a sixth of the records where those are more, since
+# the best of a million hold common words too. And how many of the best by words alone are scored in full.
 POSTING_BUDGET: Final = 20_000
+POSTING_SHARE: Final = 6
 SCORED: Final = 192
 # Of how many of the best hits the sources are looked at for what stands beside them, and how far around each.
 BESIDE: Final = 96
@@ -120,7 +122,7 @@ def search(
     """The records that the sieve lets through and that answer a query best, by BM25 in integers.
 
     ``words`` maps each word to what it counts, in thousandths of a query's own word. The rarest words are read first,
-    within ``POSTING_BUDGET``; a word that no longer fits is left out of the candidates (never of the score) and a
+    within what one search may read; a word that no longer fits is left out of the candidates (never of the score) and a
     notice says so. ``meaning`` then has its say. What stands beside a hit in its source gains from it, as far as
     standing side by side means anything there. Ties go to the newer record.
     """
@@ -142,7 +144,7 @@ def search(
     # A query's own words are not crowded out by words related to them.
     kept = [word for lane in (own, beside) for word in ranking.rarest(lane, holding, MAX_QUERY_WORDS) if holding[word]]
     weights = {word: max(1, ranking.idf(documents, holding[word]) * tokens[word] // OWN) for word in kept}
-    gathered = _gather(reader, number, weights, holding)
+    gathered = _gather(reader, number, weights, holding, max(POSTING_BUDGET, documents // POSTING_SHARE))
     for position, held in fresh.items():
         weight = sum(weights.get(word, 0) for word in held)
         if weight:
@@ -257,11 +259,10 @@ class _Gathered(NamedTuple):
     left_out: int
 
 
-def _gather(reader: Reader, number: int, weights: dict[str, int], holding: dict[str, int]) -> _Gathered:
-    """What the index says of a query's words, rarest first, as far as ``POSTING_BUDGET`` allows."""
+def _gather(reader: Reader, number: int, weights: dict[str, int], holding: dict[str, int], room: int) -> _Gathered:
+    """What the index says of a query's words, rarest first, as far as there is room for so many postings."""
     gathered: dict[int, int] = {}
     read: dict[str, list[int]] = {}
-    room = POSTING_BUDGET
     left_out = bar = done = 0
     left = sum(weights.values())
     for word, weight in weights.items():
