@@ -610,3 +610,16 @@ def test_callers_of_one_store_see_what_is_theirs(scratch: Scratch) -> None:
 
     assert told(scratch.by(ADA).recall("cedar")) == ["A cedar, Ada's."]
     assert told(bob.recall("cedar")) == ["A cedar, Bob's."]
+
+
+def test_what_is_shown_as_a_task_is_not_counted_as_left_out(ada: Memory) -> None:
+    """Other lanes meet it too; what really is left out is counted."""
+    ada.remember(Draft(text="Water the cedar.", kind=Kind.TASK))
+
+    alone = ada.recall("cedar", budget=Budget(items=1))
+    facts = ada.recall("cedar", policy=Policy(kinds=(Kind.FACT,)))
+    ada.remember("The cedar is wet.")
+    full = ada.recall("cedar", budget=Budget(items=1))
+
+    assert (alone.omitted, facts.omitted) == ({}, {})
+    assert full.omitted == {"items": 1}

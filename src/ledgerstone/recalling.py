@@ -258,16 +258,19 @@ def _tasks(reading: Reading, sights: Sequence[Sight], floor: Trust) -> list[Reca
         view = View(sieve.view.sequence)
         past = view.sequence is not None
         positions = reading.reader.tasks(where.number, DEFAULT_FLOOR.value, LAST if past else expected + 1, view)
-        records = [reading.record(where, place.scope, position, view=view, now=now) for position in positions]
+        records = [
+            (position, reading.record(where, place.scope, position, view=view, now=now)) for position in positions
+        ]
         # When an erased task had ended is no longer told: it may have been open then, or not.
-        there = [record for record in records if not (past and record.standing is Standing.ERASED)]
+        there = [one for one in records if not (past and one[1].standing is Standing.ERASED)]
         if not len(there) <= expected <= len(records):
             raise CorruptionError(f"{where.namespace}: {len(there)} open tasks where the head signs for {expected}")
-        for record in there:
+        for position, record in there:
             if not recall.is_open(record):
                 raise CorruptionError(f"{where.namespace}: {record.address} is not the open task its row says")
             if record.trust >= floor and record.standing is not Standing.EXPIRED:
                 found.append(record)
+                sieve.shown.add(position)
     found.sort(key=lambda record: (record.due is None, record.due or 0))
     return [Recalled(record=record, lane=Lane.TASKS, rank=rank) for rank, record in enumerate(found)]
 

@@ -53,7 +53,7 @@ class Sieve:
     first and last position asked for, and one of the positions ``only``, if there are any.
     """
 
-    __slots__ = ("_floor", "_held_back", "_kinds", "_now", "_span", "only", "view")
+    __slots__ = ("_floor", "_held_back", "_kinds", "_now", "_span", "only", "shown", "view")
 
     def __init__(
         self,
@@ -73,6 +73,8 @@ class Sieve:
         self.view = view
         # By position, since several lanes meet the same record.
         self._held_back: dict[int, str] = {}
+        # What the context shows already, and no lane need find again.
+        self.shown: set[int] = set()
 
     @property
     def omitted(self) -> Counter[str]:
@@ -94,6 +96,8 @@ class Sieve:
         if self.passes(candidate):
             return True
         position, trust, expires, _ = candidate
+        if position in self.shown:
+            return False
         expired = expires is not None and self._now is not None and expires <= self._now
         self._held_back[position] = "below_floor" if trust < self._floor else "expired" if expired else "filtered"
         return False
@@ -107,6 +111,7 @@ class Sieve:
             and self._span[0] <= position <= self._span[1]
             and (not self._kinds or kind in self._kinds)
             and (self.only is None or position in self.only)
+            and position not in self.shown
         )
 
 

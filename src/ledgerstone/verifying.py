@@ -238,6 +238,7 @@ class _Derivation:
         "_rows",
         "_tail",
         "_texts",
+        "_unread",
         "_words",
     )
 
@@ -246,6 +247,7 @@ class _Derivation:
         self._replay = replay
         self._number = number
         self._rows = reader.word_rows(number, 0, LAST)
+        self._unread: set[int] = set()
         self._texts: dict[int, Content] = {}
         self._catalog: dict[tuple[str, str, int], int] = {}
         self._links: set[tuple[int, int, int]] = set()
@@ -263,18 +265,24 @@ class _Derivation:
             self._links.add((source, change.position, source in change.covers))
         row = derived_words(change, one.content, self._texts)
         if row is None:
+            if change.indexed:
+                self._unread.add(change.position)
             return
         if self._tail and self._tail[0].position // FOLD_EVERY < row.position // FOLD_EVERY:
             self._fold()
         self._tail.append(row)
-        if next(self._rows, None) != row:
+        if self._next() != row:
             self._replay.find("words", sequence, f"the words of entry {change.position} are not those of its text")
             self._rows = self._reader.word_rows(self._number, change.position + 1, LAST)
+
+    def _next(self) -> WordRow | None:
+        """The next word row, but for those of a text that cannot be read, about which nothing can be said."""
+        return next((row for row in self._rows if row.position not in self._unread), None)
 
     def finish(self, posted: Counter[str]) -> None:
         """Compare everything else that is derived."""
         replay, reader, number = self._replay, self._reader, self._number
-        if next(self._rows, None) is not None:
+        if self._next() is not None:
             replay.find("words", None, "there are words of no record")
         known = iter(sorted(replay.folded.known.items()))
         for row in reader.knowns(number, 0, LAST):

@@ -527,6 +527,11 @@ class Report:
             return None
         if codes <= DERIVED_CODES:
             return "only rows that can be derived anew are wrong; run: ledgerstone rebuild"
+        if codes == {"expected"}:
+            return (
+                "what was expected is not in this store: put the newer file back; after a restore that was meant, keep "
+                "checkpoints of what stands now: ledgerstone checkpoint"
+            )
         if codes == {"anchor"}:
             return "put the newer file back; if this one is meant, run: ledgerstone verify --accept"
         return "history itself is damaged: keep the file as it is, and restore a backup: ledgerstone restore FILE"
