@@ -179,6 +179,52 @@ def test_a_place_can_be_made_a_project(scratch: Scratch) -> None:
     assert scratch.heads() == before
 
 
+def test_a_place_that_belongs_to_a_project_is_not_made_another(scratch: Scratch) -> None:
+    """A second new project is refused with the first one's id, and what is written goes where it went."""
+    lost = scratch.by(LOST)
+    made = lost.use_project()
+    before = scratch.heads()
+
+    with pytest.raises(NamespaceError, match=f"belongs to project {made} already") as refused:
+        lost.use_project()
+
+    assert refused.value.hint == "to move it to another: ledgerstone namespaces use ID"
+    assert scratch.heads() == before
+    assert lost.remember("Cedar.").record.namespace == made
+
+
+def test_a_place_moves_to_the_project_that_is_named(scratch: Scratch) -> None:
+    """However many projects fit a place, naming one leaves one; the other keeps its own places, and verify agrees."""
+    one, two = scratch.by(at("/src/one")).use_project(), scratch.by(at("/src/two")).use_project()
+    scratch.memory.alias(one, path="/src/two")
+    without = replace(at("/src/two"), acts=frozenset(Act) - {Act.ADMIN})
+
+    for named in (one, two, one):
+        scratch.by(without).use_project(named)
+        assert scratch.by(without).remember("Cedar.").record.namespace == named
+
+    scratch.by(at("/src/one")).remember("Oak.")
+    assert scratch.by(at("/src/one")).bound()["project"] == one
+    assert scratch.memory.verify(full=True).ok
+
+
+def test_a_place_of_somebody_elses_project_is_not_taken(scratch: Scratch) -> None:
+    """Who may write in both may move it only as an administrator, or from a project of their own making."""
+    one, two = scratch.by(at("/src/one")).use_project(), scratch.by(at("/src/two")).use_project()
+    for namespace in (one, two):
+        scratch.memory.grant("bob", Act.WRITE, namespace=namespace)
+    bob = scratch.by(at("/src/two", caller=BOB))
+    before = scratch.heads()
+
+    with pytest.raises(AuthorityError):
+        bob.use_project(one)
+
+    assert scratch.heads() == before
+    scratch.memory.grant("bob", Act.ADMIN, scope=Scope.STORE)
+    assert bob.use_project(one) == one
+    assert bob.remember("Cedar.").record.namespace == one
+
+
 def test_a_subdirectory_can_be_a_project_of_its_own(scratch: Scratch) -> None:
     """Bound, it is narrower than its repository, and takes nothing of it along."""
     whole = secret(scratch)

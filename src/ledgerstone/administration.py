@@ -19,6 +19,7 @@ from ledgerstone.core.entries import (
     SettingEntry,
 )
 from ledgerstone.core.namespaces import choose_remote, normalise_remote, readable, unknown
+from ledgerstone.core.projection import alias_lookup
 from ledgerstone.core.rules import Admitted
 from ledgerstone.core.signing import COMMIT, Keyring, SigningKey, key_id
 from ledgerstone.core.values import (
@@ -61,7 +62,13 @@ def use_project(ledger: Ledger, caller: Caller, namespace: str | None) -> str:
     path = (hints.inside or hints.paths)[0]
     with ledger.writes(caller) as block:
         identity = block.identity
+        here = identity.by_alias(AliasOf.PATH, path)
         if namespace is None:
+            if here:
+                raise NamespaceError(
+                    f"{readable(path)} belongs to project {here[0]} already",
+                    hint="to move it to another: ledgerstone namespaces use ID",
+                )
             remote = None if hints.inside else _free_remote(identity, caller)
             place = Place(None, Scope.PROJECT, identity.principal)
             name = remote or path.rpartition("/")[2] or path
@@ -71,14 +78,28 @@ def use_project(ledger: Ledger, caller: Caller, namespace: str | None) -> str:
         if found is None or not identity.exists(namespace) or found.scope is not Scope.PROJECT:
             raise unknown(namespace)
         grant = block.authorize(Act.WRITE, found)
-        if namespace not in identity.by_alias(AliasOf.PATH, path):
-            block.store_commit(
-                [block.alias(namespace, AliasOf.PATH, path)],
-                principal=block.principal,
-                origin=caller.origin,
-                grant=grant.grant,
-            )
+        changes = _taken(block, namespace, path)
+        if namespace not in here:
+            changes.append(block.alias(namespace, AliasOf.PATH, path))
+        if changes:
+            block.store_commit(changes, principal=block.principal, origin=caller.origin, grant=grant.grant)
         return namespace
+
+
+def _taken(block: Block, namespace: str, path: str) -> list[Admitted]:
+    """What takes a path from the other projects in sight, so that it leads to one; DeniedError if one is not ours."""
+    identity, ended = block.identity, []
+    for proven, name in block.reading.listings("alias", alias_lookup(AliasOf.PATH, path)):
+        entry = proven.entry
+        if not isinstance(entry, AliasEntry) or (entry.of, name) != (AliasOf.PATH, path):
+            continue
+        if entry.namespace == namespace or not identity.exists(entry.namespace):
+            continue
+        place = identity.place(entry.namespace)
+        if place is None or place.owner != block.principal:
+            block.authorize(Act.ADMIN, _store_place(block.reading))
+        ended.append(rules.plain(RevokeEntry(revokes=proven.digest)))
+    return ended
 
 
 def _free_remote(identity: Identity, caller: Caller) -> str | None:

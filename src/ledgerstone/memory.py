@@ -921,7 +921,9 @@ class Memory:
         """Bind the caller's place to a project: a known one by its id, or a new one. Returns the id.
 
         The place is the directory inside a repository where the caller stands, else the repository's root, else
-        the directory itself. Its remote is added as evidence when nobody else has it.
+        the directory itself. Its remote is added as evidence when nobody else has it. A known project takes the place
+        from any other that it led to, which takes admin unless the caller made that one; a place that belongs to a
+        project is not made a new one, which is a NamespaceError.
         """
         return administration.use_project(self._ledger, self.caller, namespace)
 
