@@ -294,6 +294,16 @@ def test_a_word_in_the_place_of_a_mode_or_filter_is_refused(ada: Memory) -> None
     assert told(ada.recall("cedar", policy=policy)) == ["The cedar is old."]
 
 
+def test_what_is_due_is_not_crowded_out_by_what_nobody_trusts(scratch: Scratch) -> None:
+    """However many reminders a page brought in since, a reminder of the user's still speaks up."""
+    scratch.memory.remember(Draft(text="Water the cedar.", kind=Kind.PROSPECTIVE, due=scratch.now + SECOND))
+    scratch.wait(2)
+    brought = Draft(text="Buy a yew.", kind=Kind.PROSPECTIVE, triggers=("yew",), external=True)
+    scratch.memory.remember_many([brought] * 256)
+
+    assert in_lane(scratch.memory.recall("oak"), Lane.PROCEDURAL) == ["Water the cedar."]
+
+
 def test_filters_keep_to_kinds_keys_and_origins(scratch: Scratch) -> None:
     """Each shows what fits it and counts what does not; open tasks are shown all the same."""
     scratch.memory.remember(Draft(text="The cedar is old.", kind=Kind.FACT, key="cedar"))

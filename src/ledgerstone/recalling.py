@@ -384,7 +384,7 @@ def _cues(reading: Reading, sights: Sequence[Sight], query: str) -> list[Spot]:
     called: list[tuple[int, Spot]] = []
     needles = [f" {token(word)} " for word in query_words(query, None)]
     for order, (where, _, sieve, now, _, _) in enumerate(sights):
-        positions = reading.reader.cues(where.number, MOST_CUES, sieve.view)
+        positions = reading.reader.cues(where.number, sieve.floor, MOST_CUES, sieve.view)
         admitted = [row for row in reading.reader.candidates(where.number, positions, sieve.view) if sieve.passes(row)]
         kinds = {row.position: row.kind for row in admitted}
         for row in reading.reader.words_of(where.number, list(kinds)):

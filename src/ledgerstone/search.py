@@ -82,6 +82,11 @@ class Sieve:
         return Counter(self._held_back.values())
 
     @property
+    def floor(self) -> int:
+        """The least trust that is let through."""
+        return self._floor
+
+    @property
     def first(self) -> int:
         """The first position that is let through."""
         return self._span[0]

@@ -400,13 +400,13 @@ class SqliteReader:
         )
         return [row & _MASK for row in self._column(sql, *_range(number), floor, limit)]
 
-    def cues(self, number: int, limit: int, view: View = NOW) -> list[int]:
-        """Procedures and prospective records, newest first."""
+    def cues(self, number: int, floor: int, limit: int, view: View = NOW) -> list[int]:
+        """Procedures and prospective records that are trusted enough, newest first."""
         sql = (
             f"SELECT row FROM record WHERE kind IN ('procedure', 'prospective') AND {_seen(view)} "
-            "AND row BETWEEN ? AND ? ORDER BY row DESC LIMIT ?"
+            "AND row BETWEEN ? AND ? AND trust >= ? ORDER BY row DESC LIMIT ?"
         )
-        return [row & _MASK for row in self._column(sql, *_range(number), limit)]
+        return [row & _MASK for row in self._column(sql, *_range(number), floor, limit)]
 
     def open_size(self, number: int, floor: int) -> tuple[int, int]:
         sql = (
