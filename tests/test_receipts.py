@@ -145,17 +145,19 @@ def test_receipts_are_taken_out_with_their_queries(scratch: Scratch) -> None:
 
 
 def test_what_is_forgotten_leaves_the_queries_too(scratch: Scratch) -> None:
-    """That of a receipt which chose it and that of one which names it; another's stays, and all receipts hold."""
+    """Those of receipts which chose it or name it, in any case; another's stays, and all receipts hold."""
     memory = scratch.memory
     record = memory.remember("The quetzal nests in the old cedar.").record
     memory.remember("An oak.")
     named = memory.recall("The quetzal nests in the old cedar.", mode=Mode.LEXICAL, receipt=True).receipt or ""
+    facts = Policy(kinds=(Kind.FACT,))
+    cased = memory.recall("the QUETZAL nests, in the old cedar", policy=facts, receipt=True).receipt or ""
     chose = memory.recall("which bird is it", mode=Mode.RECENT, receipt=True).receipt or ""
     other = memory.recall("oak", mode=Mode.LEXICAL, receipt=True).receipt or ""
 
     memory.forget(record.address, dry_run=False)
 
-    assert [memory.explain(name).query for name in (named, chose, other)] == [None, None, "oak"]
+    assert [memory.explain(name).query for name in (named, cased, chose, other)] == [None, None, None, "oak"]
     assert memory.verify(full=True).ok
 
 

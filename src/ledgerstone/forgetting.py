@@ -41,6 +41,7 @@ from ledgerstone.core.values import (
     Retention,
     Scope,
 )
+from ledgerstone.core.words import index_words, postings
 from ledgerstone.errors import CorruptionError, LedgerstoneError, NotFoundError, UnavailableError, UsageError
 from ledgerstone.identity import DEFAULT_NAME, Identity, Target, parse_target
 from ledgerstone.ledger import Block, DeniedError, Ledger, owner_of
@@ -647,10 +648,15 @@ def _strike_queries(writer: Writer, reaches: list[_Reach], gone: _Gone) -> None:
             drawn.id
             for drawn in writer.receipts(newest=False)
             if (receipt := receipts.readable(drawn)) is None
-            or any(piece in drawn.query for piece in gone.pieces)
+            or any(piece in said for said in _forms(drawn.query) for piece in gone.pieces)
             or not digests.isdisjoint(one.record for one in receipt.chosen)
         ]
     )
+
+
+def _forms(query: bytes) -> tuple[bytes, bytes]:
+    """A query as it was put, and its words as the index would hold them: it may say a text in another case."""
+    return query, postings(index_words(query.decode("utf-8", "replace"))).encode()
 
 
 def _remembering(ledger: Ledger, remember: Callable[[Anchors], None]) -> list[str]:
