@@ -1046,3 +1046,14 @@ def test_what_lasts_is_not_let_go_by_retention(scratch: Scratch, ada: Memory) ->
         ada.expire(before=scratch.now)
 
     assert ada.expire(retention=Retention.SESSION, before=scratch.now).addresses == ()
+
+
+def test_a_text_that_others_say_in_part_is_not_one_that_they_say(scratch: Scratch) -> None:
+    """Two texts with one end: nothing more is to be told of the erased one, which stands nowhere as a whole."""
+    end = " the build of the report job failed, and was started again by hand a little later that day"
+    gone = scratch.memory.remember(f"Row 1:{end}").record
+    scratch.memory.remember(f"Row 2:{end}")
+
+    found = scratch.memory.forget(gone.address, dry_run=False)
+
+    assert not [line for line in found.unreached if "other records too" in line]

@@ -531,7 +531,7 @@ def _of_commit(reading: Reading, reach: _Reach, header: Header, *, whole: bool) 
 class _Gone:
     """What is being erased: commitments to remember, and pieces of text to look for, each with its version's number.
 
-    ``texts`` are those pieces that are of a text itself; the rest are of keys, tags and the like, and of words.
+    ``texts`` are the pieces of each text itself, in each form; the rest are of keys, tags and the like, and of words.
     """
 
     __slots__ = ("commitments", "pieces", "short", "texts", "versions")
@@ -539,17 +539,19 @@ class _Gone:
     def __init__(self) -> None:
         self.commitments: set[bytes] = set()
         self.pieces: dict[bytes, int] = {}
-        self.texts: set[bytes] = set()
+        self.texts: list[tuple[int, frozenset[bytes]]] = []
         self.versions = 0
         self.short = False
 
     def add(self, *forms: bytes, text: bool = False) -> None:
         """Note what the newest version says, in each form that it is stored in."""
-        pieces = set().union(*map(traces.pieces_of, forms))
+        parts = [frozenset(traces.pieces_of(form)) for form in forms]
+        pieces = frozenset().union(*parts)
         self.short |= not pieces
         for piece in pieces:
             self.pieces.setdefault(piece, self.versions)
-        self.texts |= pieces if text else set()
+        if text:
+            self.texts += [(self.versions, part) for part in parts if part]
 
 
 def _followed(reading: Reading, identity: Identity, reaches: list[_Reach], keep: frozenset[str]) -> list[_Reach]:
@@ -839,9 +841,10 @@ def _traces(store: Store, gone: _Gone) -> tuple[list[str], _Shared]:
         versions = {gone.pieces[asked[number]] for number in numbers if asked[number] not in shared}
         if versions:
             left.append(f"{path} still holds {len(versions)} of the erased texts")
-    texts = {piece: gone.pieces[piece] for piece in shared.keys() & gone.texts}
-    said = {number for piece, number in texts.items() if shared[piece] & _SAID}
-    return left, _Shared(len(said), len(set(texts.values()) - said))
+    # Others may say part of a text, as the end of a sentence; only one that they say whole is worth a word.
+    whole = [(number, pieces) for number, pieces in gone.texts if pieces <= shared.keys()]
+    said = {number for number, pieces in whole if all(shared[piece] & _SAID for piece in pieces)}
+    return left, _Shared(len(said), len({number for number, _ in whole} - said))
 
 
 def _address(known: Known) -> str:
