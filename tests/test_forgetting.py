@@ -359,12 +359,28 @@ def test_forgetting_takes_a_grant_of_its_own(scratch: Scratch, ada: Memory) -> N
             door.forget(target, dry_run=False)
         assert "at a terminal" in refused.value.hint
     with pytest.raises(AuthorityError):
-        door.expire()
+        door.expire(dry_run=False)
 
     assert {event.refusal for event in ada.audit() if event.operation == "forget"} == {"no_grant", "host"}
     assert bob.forget(record.memory).addresses == (record.address,)
     ada.grant("bob", Act.FORGET, namespace=record.namespace)
     assert bob.forget(record.memory, dry_run=False).erased
+
+
+def test_a_dry_run_shows_what_may_be_read(scratch: Scratch, ada: Memory) -> None:
+    """A host that lets nobody erase still lets its caller look at what would go, as far as it may read."""
+    record = ada.remember(TEXT).record
+    looks = scratch.by(replace(ADA, acts=frozenset({Act.READ})))
+    writes = scratch.by(replace(ADA, acts=frozenset({Act.WRITE})))
+
+    for target in (record.memory, "session:morning", f"namespace:{record.namespace}"):
+        assert looks.forget(target) == ada.forget(target)
+        assert looks.forget(target).addresses == (record.address,)
+    for target in (record.memory, f"namespace:{record.namespace}"):
+        with pytest.raises(NotFoundError):
+            writes.forget(target)
+    assert writes.forget("session:morning").addresses == ()
+    assert looks.expire() == ada.expire()
 
 
 def test_what_is_elsewhere_is_not_found(scratch: Scratch, ada: Memory) -> None:

@@ -173,7 +173,7 @@ def forget(
         wide = any(target.startswith(WIDE) for target in targets)
         names = _Reach(reading, reading.store, kept)
         bound = {where.number: where for where, _ in identity.visible()[0]}
-        beyond = {where.number: where for where in _erasable(reading, identity)} if wide else {}
+        beyond = {where.number: where for where in _erasable(reading, identity, caller)} if wide else {}
         reaches = {number: _Reach(reading, where, kept) for number, where in (beyond | bound).items()}
         for target in targets:
             if target.startswith(WIDE):
@@ -211,7 +211,7 @@ def expire(
     kept = frozenset(keep)
 
     def find(reading: Reading, identity: Identity) -> list[_Reach]:
-        reaches = [_Reach(reading, where, kept) for where in _erasable(reading, identity)]
+        reaches = [_Reach(reading, where, kept) for where in _erasable(reading, identity, caller)]
         for reach in reaches:
             number = reach.where.number
             if retention is None or before is None:
@@ -251,7 +251,7 @@ def again(ledger: Ledger, caller: Caller) -> tuple[Finding, ...]:
     gone = _erased_here(ledger, meant=True)
 
     def find(reading: Reading, identity: Identity) -> list[_Reach]:
-        reaches = [_Reach(reading, where, frozenset()) for where in _erasable(reading, identity)]
+        reaches = [_Reach(reading, where, frozenset()) for where in _erasable(reading, identity, caller)]
         for reach in reaches:
             for position in _returned(reading.reader, reach.where.number, gone):
                 known, version = reach.facts.version(position), reading.version(reach.where, position)
@@ -302,17 +302,21 @@ def _returned(reader: Reader, number: int, gone: frozenset[bytes]) -> list[int]:
     ]
 
 
-def _erasable(reading: Reading, identity: Identity) -> list[Chain]:
-    """Every namespace that the caller may erase in; DeniedError where the host lets nobody erase."""
+def _erasable(reading: Reading, identity: Identity, caller: Caller) -> list[Chain]:
+    """Every namespace that the caller may erase in; DeniedError where the host lets nobody erase.
+
+    In a dry run ``identity`` may be what the caller would be at a host that lets it: then of what it may read.
+    """
     if Act.FORGET not in identity.caller.acts:
         nowhere = Place(None, Scope.STORE, None)
         raise DeniedError(Denial(Act.FORGET, Refusal.HOST, nowhere, identity.principal))
     found = []
+    needed = {Act.FORGET} if Act.FORGET in caller.acts else {Act.FORGET, Act.READ}
     for row in reading.reader.catalog(reading.store.number, "namespace"):
         entry = reading.listed(row).proven.entry
         if isinstance(entry, NamespaceEntry):
             place = identity.place(entry.namespace)
-            if place is not None and isinstance(identity.allowed(Act.FORGET, place), GrantEntry):
+            if place is not None and all(isinstance(identity.allowed(act, place), GrantEntry) for act in needed):
                 found.append(identity.chain(entry.namespace))
     return found
 
@@ -599,7 +603,10 @@ def _carry_out(
 ) -> Forgotten:
     """Find what is reached, and unless it is a dry run erase it, clean up, and look whether it is gone."""
     if dry_run:
-        with ledger.reads(caller) as (reading, identity):
+        with ledger.reads(caller) as (reading, here):
+            # A program may look at what its user would erase elsewhere.
+            elsewhere = replace(caller, acts=caller.acts | {Act.FORGET, Act.ADMIN})
+            identity = here if Act.FORGET in caller.acts else Identity(reading, elsewhere, here.denials)
             reaches = _followed(reading, identity, find(reading, identity), keep)
             _check_kept(reaches, keep)
             return _report(reaches, erased=False)

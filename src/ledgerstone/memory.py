@@ -561,8 +561,8 @@ class Memory:
     ) -> Remembered:
         """Withdraw a memory: it leaves recall, history keeps it.
 
-        With ``reject`` its value is remembered as wrong: said again under the same key, it does not become current
-        unless the user says it.
+        With ``reject`` its value is remembered as wrong: said again under the same key, it is held, and not current,
+        unless its origin is user: what comes so is never held.
         """
         return self._end(target, reason, idempotency_key, "retract", reject=reject)
 
@@ -616,7 +616,8 @@ class Memory:
 
         For real, contents and salts are gone from database, log and index, together with the summaries that cover
         them, unless their addresses are in ``keep``; an erasure entry proves that something was there, and the chain
-        still verifies. Takes the grant to forget. Raises NotFoundError when a target is nothing here.
+        still verifies. Takes the grant to forget, and a host that lets its caller; where the host does not, a dry run
+        says what would go elsewhere, of what the caller may read. Raises NotFoundError when a target is nothing here.
         """
         wanted = (targets,) if isinstance(targets, str) else tuple(targets)
         return forgetting.forget(self._ledger, self.caller, wanted, reason=reason, keep=keep, dry_run=dry_run)

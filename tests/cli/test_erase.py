@@ -71,6 +71,29 @@ def test_a_program_erases_nothing(bound: Desk) -> None:
     assert bound.run("get", address).out == TEXT.encode()
 
 
+def test_a_dry_run_is_answered_anywhere(bound: Desk) -> None:
+    """Whatever is named, a program sees what the user would erase at a terminal, with the names; nothing goes."""
+    address = bound.ask("--session", "s1", "remember", TEXT, "--key", "k", "--idempotency-key", "w")["address"]
+    expired = bound.ask("remember", "gone by", "--expires", "2001-01-01")["address"]
+    namespace = bound.ask("get", address)["namespace"]
+    wanted: list[list[str]] = [["forget", address], ["forget", "key:k"], ["expire"]]
+    wanted += [
+        ["forget", "--session", "s1"],
+        ["forget", "--idempotency-key", "w"],
+        ["forget", "--namespace", namespace],
+    ]
+
+    for arguments in wanted:
+        piped = bound.ask(*arguments, "--dry-run")
+        assert piped == typed(bound, *arguments, "--dry-run")
+        assert piped["erased"] is False
+        assert piped["addresses"]
+        assert bound.refuse(*arguments)[0] == 3
+
+    assert bound.ask("get", expired)["text"] == "gone by"
+    assert held(bound)
+
+
 def test_the_answer_names_everything(bound: Desk) -> None:
     """With --json: what went, which of it were summaries, what stays on lost ground, the commit, what is beyond."""
     address = bound.ask("remember", TEXT)["address"]

@@ -312,7 +312,7 @@ def close(door: Door, target: str, reason: str | None, idempotency_key: str | No
 @main.command
 @click.argument("target", metavar="ID")
 @click.option("--reason", required=True, help="Why it is withdrawn.")
-@click.option("--reject", is_flag=True, help="Its value is wrong: said again, it is held until the user says it.")
+@click.option("--reject", is_flag=True, help="Its value is wrong: said again, it is held, unless said at a terminal.")
 @click.option("--idempotency-key", metavar="NAME", help="Said again under the same name, it is not written twice.")
 @verb
 def retract(door: Door, target: str, reason: str, idempotency_key: str | None, *, reject: bool) -> None:

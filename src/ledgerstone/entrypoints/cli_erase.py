@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 _KEEP: Final = click.option(
     "--keep", multiple=True, metavar="ADDRESS", help="A summary that stays, though what it covers goes. (many)"
 )
-_DRY_RUN: Final = click.option("--dry-run", is_flag=True, help="Only say what would go.")
+_DRY_RUN: Final = click.option(
+    "--dry-run", is_flag=True, help="Only say what would go; in a pipe too, of what may be read."
+)
 _YES: Final = click.option("--yes", is_flag=True, help="Do not ask. Counts at a terminal only.")
 
 
@@ -41,8 +43,8 @@ def forget(door: Door, /, targets: tuple[str, ...], reason: str | None, keep: tu
     A memory by its id goes with all its versions, by address or digest one version, by key:NAME every memory with
     that key. With a session, a principal or a namespace goes its name too, also remotes and paths; from then on it is
     named by its id. reason:ADDRESS takes the reason alone that a close or retraction gives, reason:ns_...@5 that of
-    the erasure in that commit. Shows first what would go, and asks; only at a terminal is anything erased. Exits 1
-    when something could not be done.
+    the erasure in that commit. Shows first what would go, and asks; only at a terminal is anything erased, and
+    --dry-run is answered anywhere. Exits 1 when something could not be done.
     """
     words = {"sessions": "session", "principals": "principal", "writes": "write", "namespaces": "namespace"}
     words["hosts"] = "host"

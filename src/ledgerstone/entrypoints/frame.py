@@ -241,4 +241,4 @@ def written(door: Door, answer: Remembered) -> None:
     if found.standing.value == "contested":
         door.say("it is contested: what it would replace has a higher trust and stays current")
     if found.standing.value == "held":
-        door.say("it is held: this value was rejected before, and stays so until the user says it")
+        door.say("it is held: this value was rejected before; what the user says at a terminal is never held")
