@@ -302,3 +302,21 @@ def test_names_from_the_host_have_a_limit(scratch: Scratch, name: str) -> None:
     assert scratch.heads() == before
     record = scratch.by(replace(ADA, **fields)).remember("Cedar.", scope=Scope.USER).record
     assert getattr(record, name) == name[0] * 1024
+
+
+def test_a_reason_that_looks_like_a_credential_is_refused(ada: Memory) -> None:
+    """For a retraction, a closing and an erasure alike; nothing is done, and a plain reason is taken."""
+    secret = "ghp_" + "aB3dE5fG7hJ9kL1mN2pQ4rS6tU8vW0xY1z2A"
+    task = ada.remember(Draft(text="Rotate it.", kind=Kind.TASK)).record.memory
+    note = ada.remember("The token was moved.").record.memory
+
+    for act in (
+        lambda reason: ada.close_task(task, reason=reason),
+        lambda reason: ada.retract(note, reason=reason),
+        lambda reason: ada.forget(note, reason=reason, dry_run=False),
+    ):
+        with pytest.raises(RuleError, match="secret: looks like a credential: reason, characters") as refused:
+            act(f"it was {secret} all along")
+        assert secret not in str(refused.value)
+
+    assert ada.retract(note, reason="it was rotated").record.reason == "it was rotated"

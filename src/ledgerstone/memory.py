@@ -566,7 +566,14 @@ class Memory:
         """
         return self._end(target, reason, idempotency_key, "retract", reject=reject)
 
+    def _check_reason(self, reason: str | None) -> None:
+        """Refuse a reason that looks like a credential; see ``remember``."""
+        from ledgerstone.core import credentials  # noqa: PLC0415
+
+        credentials.check_reason(reason, self.caller.allow_secrets)
+
     def _end(self, target: str, reason: str | None, key: str | None, verb: str, *, reject: bool) -> Remembered:
+        self._check_reason(reason)
         wire = [target, reason, reject]
         with self._ledger.writes(self.caller) as block:
             reading = block.reading
@@ -619,6 +626,7 @@ class Memory:
         still verifies. Takes the grant to forget, and a host that lets its caller; where the host does not, a dry run
         says what would go elsewhere, of what the caller may read. Raises NotFoundError when a target is nothing here.
         """
+        self._check_reason(reason)
         wanted = (targets,) if isinstance(targets, str) else tuple(targets)
         return forgetting.forget(self._ledger, self.caller, wanted, reason=reason, keep=keep, dry_run=dry_run)
 

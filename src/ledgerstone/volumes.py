@@ -32,7 +32,7 @@ LOCAL_FUSE: Final = frozenset(
 # Names of folders that programs which synchronise them make, and what some append to them.
 _SYNCED: Final = re.compile(
     r"(Dropbox|OneDrive|iCloud ?Drive|Google ?Drive|Nextcloud|ownCloud|Syncthing|MEGA|MEGAsync"
-    r"|pCloud ?Drive|Proton ?Drive|Seafile|SynologyDrive|Box Sync|Insync)(?: ?[-(].*)?"
+    r"|pCloud ?Drive|Proton ?Drive|Seafile|SynologyDrive|Box Sync|Insync)(?: ?\(.*| - .*)?"
 )
 # Folders of macOS in which all is synchronised: iCloud Drive, and what other programs put under its roof.
 _SYNCED_PARTS: Final = {"Mobile Documents": "iCloud Drive", "CloudStorage": "a cloud's program"}

@@ -323,9 +323,9 @@ def test_a_policy_that_contradicts_itself_is_refused(followed: Policy, refused: 
         (Budget(bytes=512), Budget(bytes=511), "budget bytes: 512 to 1048576, not 511"),
         (Budget(items=256), Budget(items=257), "budget items: 1 to 256, not 257"),
         (Budget(candidates=1), Budget(candidates=True), "budget candidates: 1 to 512, not True"),
-        (Budget(tokens=128), Budget(tokens=127), "budget tokens: 128 to 1048576, not 127"),
-        (Budget(tokens=1_048_576), Budget(tokens=1_048_577), "budget tokens: 128 to 1048576, not 1048577"),
-        (Budget(tokens=None), Budget(tokens=128.0), "budget tokens: 128 to 1048576, not 128.0"),  # type: ignore[arg-type]
+        (Budget(tokens=256), Budget(tokens=255), "budget tokens: 256 to 1048576, not 255"),
+        (Budget(tokens=1_048_576), Budget(tokens=1_048_577), "budget tokens: 256 to 1048576, not 1048577"),
+        (Budget(tokens=None), Budget(tokens=256.0), "budget tokens: 256 to 1048576, not 256.0"),  # type: ignore[arg-type]
     ],
 )
 def test_a_budget_has_limits(kept: Budget, refused: Budget, offence: str) -> None:
@@ -336,7 +336,7 @@ def test_a_budget_has_limits(kept: Budget, refused: Budget, offence: str) -> Non
         recall.check_budget(refused)
 
 
-@given(rest=sizes, tokens=st.integers(128, 2000))
+@given(rest=sizes, tokens=st.integers(256, 2000))
 def test_a_token_budget_is_kept_by_the_counter_that_is_given(rest: list[int], tokens: int) -> None:
     """Everything that fits, entry by entry, at the price the counter names and one for what joins them."""
     candidates: list[Record | str] = [record(number, "r" * size) for number, size in enumerate(rest)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from math import log2
 from typing import Final, NamedTuple
@@ -38,10 +38,20 @@ def check(draft: Draft, allowed: Collection[str] = ()) -> tuple[str, ...]:
 
     UsageError for a name that is no rule's.
     """
+    return _passed([*_texts(draft)], allowed)
+
+
+def check_reason(reason: str | None, allowed: Collection[str] = ()) -> None:
+    """The same for a reason; its entry cannot say what was allowed, so that only the caller's own allowance counts."""
+    if reason is not None:
+        _passed([("reason", reason)], allowed)
+
+
+def _passed(texts: Sequence[tuple[str, str]], allowed: Collection[str]) -> tuple[str, ...]:
     strange = sorted(set(allowed) - NAMES)
     if strange:
         raise UsageError(f"no secret rule {strange[0][:64]!r}", hint="a refusal names the rule: allow that one")
-    found = list(scan(draft))
+    found = list(_found(texts))
     refused = [each for each in found if each.rule not in allowed]
     if refused:
         said = "; ".join(f"{one.field}, characters {one.start} to {one.end}: {one.rule}" for one in refused[:MAX_SAID])
@@ -58,7 +68,10 @@ def check(draft: Draft, allowed: Collection[str] = ()) -> tuple[str, ...]:
 
 def scan(draft: Draft) -> Iterator[Found]:
     """Every place in a draft that looks like a credential, each text by itself."""
-    texts = [*_texts(draft)]
+    yield from _found([*_texts(draft)])
+
+
+def _found(texts: Sequence[tuple[str, str]]) -> Iterator[Found]:
     # Nearly every draft is done here: few words are long, and hardly one of those has a keyword in it.
     words = [word for _, text in texts for word in text.split() if len(word) >= _LEAST]
     suspects = " ".join(filter(_suspect, words)).lower()

@@ -30,7 +30,7 @@ from ledgerstone.core.values import (
 )
 from ledgerstone.errors import CapacityError, UsageError
 
-LEAST_TOKENS: Final = 128
+LEAST_TOKENS: Final = 256
 ENVELOPE_BYTES_A_TOKEN: Final = 2
 LEAST_BUDGET: Final = Budget(bytes=512, items=1, candidates=1)
 MOST_BUDGET: Final = Budget(bytes=1_048_576, items=256, candidates=512)

@@ -120,8 +120,9 @@ class Lane:
     def __init__(self, load: Callable[[], Encoder], *, fresh: int = FRESH) -> None:
         self._load = load
         self._encoder: Encoder | None = None
-        self._matrices: dict[int, _Matrix] = {}
-        self._fresh: OrderedDict[tuple[int, int], bytes] = OrderedDict()
+        # By store and chain, since one encoder may be at work on several stores.
+        self._matrices: dict[tuple[str | None, int], _Matrix] = {}
+        self._fresh: OrderedDict[str, bytes] = OrderedDict()
         self.fresh = fresh
 
     @property
@@ -140,12 +141,11 @@ class Lane:
         """Texts as vectors of bytes."""
         return encoded(self.encoder, texts)
 
-    def newest(self, number: int, texts: Mapping[int, str]) -> dict[int, bytes]:
+    def newest(self, texts: Mapping[int, str]) -> dict[int, bytes]:
         """Vectors of texts that are not indexed yet, each encoded once."""
-        missing = [position for position in texts if (number, position) not in self._fresh]
-        for position, vector in zip(missing, self.encode([texts[position] for position in missing]), strict=True):
-            self._fresh[number, position] = vector
-        found = {position: self._fresh[number, position] for position in texts}
+        missing = [text for text in dict.fromkeys(texts.values()) if text not in self._fresh]
+        self._fresh.update(zip(missing, self.encode(missing), strict=True))
+        found = {position: self._fresh[text] for position, text in texts.items()}
         while len(self._fresh) > 4 * max(self.fresh, 1):
             self._fresh.popitem(last=False)
         return found
@@ -154,7 +154,8 @@ class Lane:
         """All vectors of a chain as rows of one matrix, by position."""
         import numpy as np  # noqa: PLC0415 - an extra
 
-        kept = self._matrices.get(number)
+        key = reader.first_chain(), number
+        kept = self._matrices.get(key)
         if kept is not None and kept.changes == reach.changes and len(kept.rows) == reach.through:
             return kept
         blocks = list(reader.vector_blocks(number))
@@ -166,7 +167,7 @@ class Lane:
             raise BrokenError(DAMAGED)
         rows = np.frombuffer(b"".join(body for _, body in blocks), np.int8).reshape(-1, reach.dimension)
         found = _Matrix(reach.changes, rows, np.any(rows, axis=1))
-        self._matrices[number] = found
+        self._matrices[key] = found
         return found
 
 
@@ -258,7 +259,7 @@ def _closest(look: _Look, scores: dict[int, int]) -> dict[int, int]:
     if behind > len(fresh):
         notices.append(f"semantic: degraded: {behind - len(fresh):,} of {tail.documents:,} not yet indexed")
     with guarded():
-        vectors = lane.newest(number, fresh)
+        vectors = lane.newest(fresh)
     positions, products = _compared(look, asked, reach, vectors, scores)
     if not len(positions):
         return scores
