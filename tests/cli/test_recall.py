@@ -112,7 +112,7 @@ def test_tokens_are_limited(bound: Desk) -> None:
 
     assert 0 < len(answer["items"]) < 8
     assert answer["omitted"] == {"tokens": 8 - len(answer["items"])}
-    assert "128 to 1048576, not 127" in bound.refuse("recall", "cedar", "--tokens", "127")[1]["message"]
+    assert "256 to 1048576, not 255" in bound.refuse("recall", "cedar", "--tokens", "255")[1]["message"]
 
 
 def test_a_context_comes_as_a_block_for_a_prompt(bound: Desk) -> None:
