@@ -111,8 +111,9 @@ def test_promoting_takes_a_grant_of_its_own(scratch: Scratch) -> None:
     before = scratch.heads()
 
     for memory in (ada, scratch.by(replace(ADA, acts=frozenset(Act)))):
-        with pytest.raises(AuthorityError, match="may not promote in scope user"):
+        with pytest.raises(AuthorityError, match="may not promote in scope user") as refused:
             memory.promote(source.address, scope=Scope.USER)
+        assert refused.value.hint.endswith("ledgerstone grants add ada promote --scope user")
     assert scratch.heads() == before
 
     grant = ada.grant("ada", Act.PROMOTE, scope=Scope.USER)

@@ -19,7 +19,7 @@ from ledgerstone.core.namespaces import (
 )
 from ledgerstone.core.projection import PARTED, SCOPED, alias_lookup, name_lookup, scoped_lookup, setting_lookup
 from ledgerstone.core.values import ISOLATED, Act, AliasOf, NameOf, Refusal, Scope
-from ledgerstone.errors import CorruptionError, LedgerstoneError, NamespaceError
+from ledgerstone.errors import CorruptionError, LedgerstoneError, NamespaceError, UsageError
 from ledgerstone.reading import Chain, Reading
 
 # Most specific first: the order in which reads look and in which equals are shown.
@@ -300,4 +300,9 @@ def parse_target(text: str) -> tuple[str, int | None] | bytes:
     """What a caller gets by: a memory id, an address, or a digest of 64 hex characters."""
     if len(text) == 2 * 32 and all(c in "0123456789abcdef" for c in text):
         return bytes.fromhex(text)
+    if text.startswith("key:"):
+        raise UsageError(
+            f"{text[:40]!r}: one memory is named by its id, address or digest, not by its key",
+            hint="find its address: ledgerstone list --key NAME",
+        )
     return canonical.parse_address(text)

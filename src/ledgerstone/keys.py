@@ -92,6 +92,10 @@ def _following(path: Path) -> Path:
 def pinned(text: str) -> Keyring:
     """A keyring that checks and cannot sign, from a public key: 64 hex digits, or the path of a file that has them."""
     if not _is_public(text):
+        if not Path(text).expanduser().exists():
+            raise FormatError(
+                f"{text}: not 64 hex digits, and no such file", hint="the public key: ledgerstone keys show"
+            )
         try:
             found = _read(Path(text).expanduser())[0].decode("ascii").strip()
         except UnicodeDecodeError:

@@ -57,6 +57,17 @@ RETIRED_HINT: Final = (
 READ_ONLY_HINT: Final = "name the key file by LEDGERSTONE_KEY_FILE; a key is never made for an existing store"
 
 
+def _denied_hint(caller: Caller, denial: Denial) -> str:
+    """What to do about a refusal, once somebody may know of it."""
+    if denial.reason is Refusal.HOST:
+        return _HOST_HINT
+    if denial.act is Act.PROMOTE:
+        scope = denial.place.scope
+        where = f"--namespace {denial.place.namespace}" if scope is Scope.SHARED else f"--scope {scope.value}"
+        return f"it takes a grant of its own: ledgerstone grants add {caller.principal} promote {where}"
+    return "see what is granted: ledgerstone grants"
+
+
 class DeniedError(Exception):
     """A denial on its way out of a block, so that it can be noted when nothing is held any more."""
 
@@ -336,7 +347,7 @@ class Ledger:
             raise AuthorityError(
                 f"{caller.principal} may not {denial.act.value} in scope {denial.place.scope.value} "
                 f"({denial.reason.value})",
-                hint=_HOST_HINT if denial.reason is Refusal.HOST else "see what is granted: ledgerstone grants",
+                hint=_denied_hint(caller, denial),
             ) from None
         finally:
             for denial in denials:

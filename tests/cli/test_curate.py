@@ -32,7 +32,8 @@ def test_a_plan_is_carried_out_by_its_addresses(bound: Desk) -> None:
 
 def test_a_plan_is_shown_to_people(bound: Desk) -> None:
     """How many records and bytes, where they were said, and their addresses; or that there is nothing."""
-    assert "nothing here to condense" in bound.invoke("compact", "--plan").stderr
+    assert "--before TIME looks at them too" in bound.invoke("compact", "--plan").stderr
+    assert bound.invoke("compact", "--plan", "--before", FUTURE).stderr == "nothing here to condense\n"
 
     said = told(bound)
     shown = bound.invoke("compact", "--plan", "--before", FUTURE).stdout
@@ -48,6 +49,7 @@ def test_a_plan_and_a_summary_are_two_things(bound: Desk) -> None:
     for asked in (("compact",), ("compact", "Rain.", "--plan"), ("compact", "--plan", "--covers", said[0])):
         assert bound.refuse(*asked)[1]["code"] == "usage"
 
+    assert "ledgerstone compact --plan --before TIME" in bound.refuse("compact", "Rain.")[1]["hint"]
     assert bound.invoke("compact", "Rain.", "--covers", said[0]).stdout.startswith("mem_")
 
 

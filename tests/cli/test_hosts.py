@@ -73,6 +73,7 @@ def test_an_entry_is_made_once_and_taken_out(desk: Desk, host: str) -> None:
 @pytest.mark.parametrize("host", FILES)
 def test_showing_writes_nothing(desk: Desk, host: str) -> None:
     """--show prints the whole file as it would be, and makes neither file nor directory."""
+    assert "(written)" not in desk.invoke("init", host, "--show").stderr
     shown = desk.ask("init", host, "--show")
 
     path = desk.home / FILES[host]

@@ -87,6 +87,7 @@ def test_tasks_are_shown_by_name(bound: Desk) -> None:
     assert told(bound, "--tasks", second) == ["Water tree 1."]
     assert bound.refuse("recall", "--tasks", first)[0] == 3
     assert bound.refuse("recall", "--tasks", second, "--mode", "recent")[0] == 2
+    assert "--tasks ADDRESS" in bound.refuse("recall", "--mode", "task_maintenance")[1]["hint"]
 
 
 def test_synonyms_are_given_by_word(bound: Desk) -> None:

@@ -106,6 +106,7 @@ def test_a_retracted_memory_leaves_recall_and_stays_in_history(bound: Desk) -> N
     address = bound.ask("remember", "The earth is flat")["address"]
     assert bound.refuse("retract", address)[0] == 2
 
+    assert "ledgerstone list --key" in bound.refuse("retract", "key:earth", "--reason", "it is not")[1]["hint"]
     bound.ask("retract", address, "--reason", "it is not", "--reject")
 
     assert bound.ask("recall", "earth")["items"] == []
@@ -345,6 +346,18 @@ def test_every_command_is_documented_and_has_json() -> None:
     assert sorted(main.list_commands(click.Context(main))) == sorted(main.commands)
     assert [name for name, command in every.items() if not any(p.name == "as_json" for p in command.params)] == []
     assert [name for name in HOSTS if f"`{name}`" not in page] == []
+
+
+def test_no_one_line_of_help_is_cut(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At 80 columns each command is listed with its whole first line, within the line."""
+    monkeypatch.setenv("COLUMNS", "80")
+
+    groups = [[], *([name] for name, command in main.commands.items() if isinstance(command, click.Group))]
+    lines = [line for path in groups for line in desk.invoke(*path, "--help").stdout.splitlines()]
+
+    assert len(groups) > 1
+    assert [line for line in lines if line.endswith("...") and not line.startswith("Usage:")] == []
+    assert max(map(len, lines)) <= 80
 
 
 def test_help_is_answered_everywhere(desk: Desk) -> None:

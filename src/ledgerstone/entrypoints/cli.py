@@ -349,6 +349,11 @@ def _policy(
         raise UsageError(
             "--as-of: a sequence is of one namespace", hint="name it with --namespace ID, or give a time: 2026-11-30"
         )
+    if mode == Mode.TASK_MAINTENANCE and not tasks:
+        raise UsageError(
+            "task_maintenance: shows the open tasks that are named, and none is",
+            hint="name each with --tasks ADDRESS; they are listed by: ledgerstone list tasks",
+        )
     others: dict[str, list[str]] = {}
     for each in synonyms:
         word, _, other = each.partition("=")

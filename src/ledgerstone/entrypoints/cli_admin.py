@@ -90,7 +90,8 @@ def _tell_host(door: Door, program: str, *, show: bool, remove: bool) -> None:
     if not remove and find_spec("mcp") is None:
         answer["notices"] = [f"the MCP SDK is not installed, so the host cannot start the server; {MCP_HINT}"]
     if show:
-        door.say(f"{change.path} would hold ({change.what}):")
+        would = "holds:" if change.before == change.after else "would hold:"
+        door.say(f"{change.path} {'would go' if change.before and change.after is None else would}")
         door.answer(answer, (change.after or "").rstrip("\n"))
     else:
         door.answer(answer, f"{change.path}: {change.what}")
@@ -109,9 +110,10 @@ def _tell_host(door: Door, program: str, *, show: bool, remove: bool) -> None:
 @click.option("--expected", metavar="HEAD|FILE", help="What the store must contain: a head's id, or checkpoints.")
 @YES
 def verify(door: Door, *, full: bool, accept: bool, expected: str | None, yes: bool) -> None:
-    """Replay history, by the rules that admitted it, and report every fault.
+    """Replay history and report every fault.
 
-    What is new since the last time, and a sample of what is older. Exits 4 when there is a fault.
+    By the rules that admitted it: what is new since the last time, and a sample of what is older. Exits 4 when there
+    is a fault.
     """
     from ledgerstone.entrypoints import cli_prove
 
@@ -246,7 +248,10 @@ def _names(namespace: Mapping[str, Any]) -> list[str]:
 @click.option("--new", is_flag=True, help="Make a new project for this place.")
 @verb
 def use(door: Door, namespace: str | None, *, new: bool) -> None:
-    """Bind this directory to a project: to a known one by its id, or to a new one."""
+    """Bind this directory to a project, by its id or a new one.
+
+    With an id it moves there from the project that it belonged to; --new refuses where it belongs to one.
+    """
     if new == (namespace is not None):
         raise UsageError("namespaces use: an id or --new", hint="the known ones: ledgerstone namespaces")
     with door.memory() as memory:
@@ -276,7 +281,10 @@ def create(door: Door, shared: str, *, yes: bool) -> None:
 @YES
 @verb
 def isolate(door: Door, namespace: str, state: str, *, yes: bool) -> None:
-    """Let a project keep to itself: no read there shows user, global or shared; or end that."""
+    """Let a project keep to itself, or end that.
+
+    No read there shows what is of user, global or shared scope.
+    """
     door.confirm(f"Turn the isolation of {namespace} {state}?", yes=yes)
     with door.memory() as memory:
         memory.isolate(namespace, isolated=state == "on")
@@ -306,7 +314,7 @@ def alias(door: Door, namespace: str, remote: str | None, path: str | None, *, y
 @YES
 @verb
 def detach(door: Door, namespace: str, value: str, *, yes: bool) -> None:
-    """End the aliases of a project that have this remote or path as their value."""
+    """End the aliases of a project that are this remote or path."""
     door.confirm(f"Take this alias from {namespace}?", yes=yes)
     with door.memory() as memory:
         memory.detach(namespace, value)
@@ -351,7 +359,7 @@ def grants(door: Door, principal: str | None) -> None:
 def add(
     door: Door, principal: str, act: str, scope: str | None, namespace: str | None, expires: int | None, *, yes: bool
 ) -> None:
-    """Let a principal act on its namespaces of a scope, or on one namespace."""
+    """Let a principal act in its namespaces of a scope, or in one."""
     door.confirm(f"Let {principal} {act} in {namespace or scope}?", yes=yes)
     with door.memory() as memory:
         grant = memory.grant(
@@ -379,7 +387,10 @@ def revoke(door: Door, grant: str, *, yes: bool) -> None:
 @click.group(invoke_without_command=True)
 @verb
 def keys(door: Door) -> None:
-    """Show the key that signs, or move it; never shows its private half."""
+    """Show the key that signs, or move it.
+
+    Its private half is never shown.
+    """
     if click.get_current_context().invoked_subcommand is not None:
         return
     settings = door.settings()

@@ -33,10 +33,11 @@ AT_ONCE: Final = 256
 @click.option("--limit", type=click.IntRange(1, 64), default=8, show_default=True, help="With --plan: so many groups.")
 @verb
 def compact(door: Door, /, text: str | None, covers: tuple[str, ...], **asked: Any) -> None:
-    """Keep a summary that stands for what it covers; prints its address.
+    """Keep a summary that stands for what it covers.
 
-    The summary is yours to write, and shorter than what it covers; with - it is standard input. What is covered stays,
-    under its address and for precise words. With --plan groups of old records are proposed, and nothing is written.
+    Prints its address. The summary is yours to write, and shorter than what it covers; with - it is standard input.
+    What is covered stays, under its address and for precise words. With --plan groups of old records are proposed, and
+    nothing is written.
     """
     write = {name: asked.pop(name) for name in ("sources", "key", "idempotency_key")}
     if asked.pop("plan"):
@@ -45,16 +46,21 @@ def compact(door: Door, /, text: str | None, covers: tuple[str, ...], **asked: A
         scope = asked.pop("scope")
         with door.memory() as memory:
             found = memory.compaction_candidates(scope=None if scope is None else Scope(scope), **asked)
-        _planned(door, found)
+        _planned(door, found, newest=asked["before"] is not None)
         return
     if text is None:
         raise UsageError("compact: a summary, or --plan", hint="the plan proposes addresses to cover")
+    if not covers:
+        raise UsageError(
+            "compact: what does it cover?",
+            hint="--covers ADDRESS; addresses are proposed by: ledgerstone compact --plan --before TIME",
+        )
     with door.memory() as memory:
         answer = memory.compact(given_text(text), covers, **write)
     written(door, answer)
 
 
-def _planned(door: Door, found: tuple[Condensable, ...]) -> None:
+def _planned(door: Door, found: tuple[Condensable, ...], *, newest: bool) -> None:
     from ledgerstone.entrypoints import shown, wire
 
     def text() -> str:
@@ -66,7 +72,8 @@ def _planned(door: Door, found: tuple[Condensable, ...]) -> None:
 
     door.answer(wire.condensable(found), text)
     if not found:
-        door.say("nothing here to condense")
+        wider = "" if newest else "; the newest 64 of each namespace were left out: --before TIME looks at them too"
+        door.say(f"nothing here to condense{wider}")
 
 
 def _told(group: Condensable) -> str:
@@ -105,10 +112,11 @@ def promote(door: Door, target: str, scope: str | None, namespace: str | None, i
 @click.option("--replace", is_flag=True, help="Let vectors go that another encoder made.")
 @verb
 def index(door: Door, /, *, replace: bool) -> None:
-    """Encode what is not indexed by meaning yet, in the namespaces in sight; prints how many texts that were.
+    """Encode what is not indexed by meaning yet.
 
-    Nothing waits for it: what is written meanwhile is written, and what is done stays done when it is cut short.
-    Vectors of another encoder, which some program of yours may use, are replaced only with --replace.
+    In the namespaces in sight; prints how many texts that were. Nothing waits for it: what is written meanwhile is
+    written, and what is done stays done when it is cut short. Vectors of another encoder, which some program of yours
+    may use, are replaced only with --replace.
     """
     why = host.words_alone(door.settings())
     if why is not None:

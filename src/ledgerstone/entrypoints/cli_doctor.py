@@ -48,7 +48,7 @@ class Check(NamedTuple):
 @click.command
 @verb
 def doctor(door: Door) -> None:
-    """Look at the whole installation: what is well, what is not, and what to do.
+    """Look at the whole installation, and say what to do.
 
     Shows every setting with what decided it. Exits 1 when there is a fault; a warning is none.
     """

@@ -38,13 +38,13 @@ _YES: Final = click.option("--yes", is_flag=True, help="Do not ask. Counts at a 
 @_YES
 @verb
 def forget(door: Door, /, targets: tuple[str, ...], reason: str | None, keep: tuple[str, ...], **asked: Any) -> None:
-    """Erase texts for good: contents, index and log; the chain still verifies.
+    """Erase texts for good; the chain still verifies.
 
-    A memory by its id goes with all its versions, by address or digest one version, by key:NAME every memory with
-    that key. With a session, a principal or a namespace goes its name too, also remotes and paths; from then on it is
-    named by its id. reason:ADDRESS takes the reason alone that a close or retraction gives, reason:ns_...@5 that of
-    the erasure in that commit. Shows first what would go, and asks; only at a terminal is anything erased, and
-    --dry-run is answered anywhere. Exits 1 when something could not be done.
+    Contents, index and log. A memory by its id goes with all its versions, by address or digest one version, by
+    key:NAME every memory with that key. With a session, a principal or a namespace goes its name too, also remotes and
+    paths; from then on it is named by its id. reason:ADDRESS takes the reason alone that a close or retraction gives,
+    reason:ns_...@5 that of the erasure in that commit. Shows first what would go, and asks; only at a terminal is
+    anything erased, and --dry-run is answered anywhere. Exits 1 when something could not be done.
     """
     words = {"sessions": "session", "principals": "principal", "writes": "write", "namespaces": "namespace"}
     words["hosts"] = "host"

@@ -126,7 +126,10 @@ def import_(door: Door, source: str, *, accept: bool) -> None:
 @keys.command
 @verb
 def show(door: Door) -> None:
-    """Print the public key alone, to pin it elsewhere: LEDGERSTONE_PUBLIC_KEY."""
+    """Print the public key alone, to pin it elsewhere.
+
+    There it is the setting LEDGERSTONE_PUBLIC_KEY.
+    """
     found = host.keyring(door.settings())
     public = next(iter(found.public.values())).hex()
     door.answer({"public": public}, public)

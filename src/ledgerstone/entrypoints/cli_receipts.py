@@ -20,9 +20,10 @@ QUERY_SHOWN: Final = 60
 @click.option("--drop-all", is_flag=True, help="Take all of yours out.")
 @verb
 def receipts(door: Door, limit: int, dropped: tuple[str, ...], *, drop_all: bool) -> None:
-    """List your newest receipts: what ledgerstone recall --receipt kept.
+    """List your newest receipts of recalls.
 
-    The newest 10,000 of a store are kept. ledgerstone explain ID shows one.
+    They are what ledgerstone recall --receipt kept. The newest 10,000 of a store are kept. ledgerstone explain ID
+    shows one.
     """
     with door.memory() as memory:
         if dropped or drop_all:
@@ -43,9 +44,10 @@ def receipts(door: Door, limit: int, dropped: tuple[str, ...], *, drop_all: bool
 @click.argument("receipt", metavar="ID")
 @verb
 def explain(door: Door, receipt: str) -> None:
-    """Show what one recall was asked, what it chose and why, and what it left out.
+    """Show what one recall was asked, and what it chose and why.
 
-    Its hash and signature are checked first. With --json it carries what a stranger needs to check them.
+    And what it left out. Its hash and signature are checked first. With --json it carries what a stranger needs to
+    check them.
     """
     with door.memory() as memory:
         found = memory.explain(receipt)
