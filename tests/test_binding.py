@@ -208,6 +208,22 @@ def test_a_place_moves_to_the_project_that_is_named(scratch: Scratch) -> None:
     assert scratch.memory.verify(full=True).ok
 
 
+def test_a_place_does_not_move_from_the_project_of_its_remote(scratch: Scratch) -> None:
+    """The remote would be found before the path, so it is refused; once the remote is detached the place moves."""
+    here = secret(scratch).namespace
+    other = scratch.by(at("/src/other")).use_project()
+    before = scratch.heads()
+
+    with pytest.raises(NamespaceError, match=f"is project {here}, and a remote comes before a path") as refused:
+        scratch.memory.use_project(other)
+
+    assert scratch.heads() == before
+    remote = refused.value.hint.rpartition(" ")[2]
+    scratch.memory.detach(here, remote)
+    assert scratch.memory.use_project(other) == other
+    assert scratch.memory.remember("Cedar.").record.namespace == other
+
+
 def test_a_place_of_somebody_elses_project_is_not_taken(scratch: Scratch) -> None:
     """Who may write in both may move it only as an administrator, or from a project of their own making."""
     one, two = scratch.by(at("/src/one")).use_project(), scratch.by(at("/src/two")).use_project()

@@ -78,6 +78,8 @@ def use_project(ledger: Ledger, caller: Caller, namespace: str | None) -> str:
         if found is None or not identity.exists(namespace) or found.scope is not Scope.PROJECT:
             raise unknown(namespace)
         grant = block.authorize(Act.WRITE, found)
+        if not hints.inside:
+            _check_remote(identity, caller, namespace)
         changes = _taken(block, namespace, path)
         if namespace not in here:
             changes.append(block.alias(namespace, AliasOf.PATH, path))
@@ -102,13 +104,28 @@ def _taken(block: Block, namespace: str, path: str) -> list[Admitted]:
     return ended
 
 
-def _free_remote(identity: Identity, caller: Caller) -> str | None:
-    """The place's remote, unless it is ambiguous; NamespaceError when a project has it, which would be found first."""
+def _remote(identity: Identity, caller: Caller) -> tuple[str | None, tuple[str, ...]]:
+    """The place's remote, None when there is none or it is ambiguous, and the projects that have it."""
     try:
         remote = choose_remote(caller.project.remotes) if caller.project is not None else None
     except NamespaceError:
-        return None
-    known = () if remote is None else identity.by_alias(AliasOf.REMOTE, remote)
+        return None, ()
+    return remote, () if remote is None else identity.by_alias(AliasOf.REMOTE, remote)
+
+
+def _check_remote(identity: Identity, caller: Caller, namespace: str) -> None:
+    """NamespaceError where another project has the place's remote, which would be found before its path."""
+    remote, known = _remote(identity, caller)
+    if remote is not None and len(known) == 1 and known[0] != namespace:
+        raise NamespaceError(
+            f"{readable(remote)} is project {known[0]}, and a remote comes before a path",
+            hint=f"take it from there first: ledgerstone namespaces detach {known[0]} {readable(remote)}",
+        )
+
+
+def _free_remote(identity: Identity, caller: Caller) -> str | None:
+    """The place's remote, unless it is ambiguous; NamespaceError when a project has it, which would be found first."""
+    remote, known = _remote(identity, caller)
     if remote is not None and known:
         raise NamespaceError(
             f"{readable(remote)} is project {known[0]} already", hint=f"run: ledgerstone namespaces use {known[0]}"

@@ -931,8 +931,8 @@ class Memory:
 
         The place is the directory inside a repository where the caller stands, else the repository's root, else
         the directory itself. Its remote is added as evidence when nobody else has it. A known project takes the place
-        from any other that it led to, which takes admin unless the caller made that one; a place that belongs to a
-        project is not made a new one, which is a NamespaceError.
+        from any other that it led to, which takes admin unless the caller made that one. NamespaceError when a place
+        that belongs to a project is to be made a new one, and when another project has its remote, which comes first.
         """
         return administration.use_project(self._ledger, self.caller, namespace)
 
