@@ -42,12 +42,14 @@ def test_receipts_are_listed_and_taken_out(bound: Desk) -> None:
     bound.ask("remember", "Deploys go out on Tuesdays")
     names = [bound.ask("recall", f"deploys {n}", "--receipt")["receipt"] for n in range(3)]
 
-    listed = [one["receipt"] for one in bound.ask("receipts")["receipts"]]
+    shown = bound.ask("receipts")["receipts"]
+    listed = [one["receipt"] for one in shown]
     code, refused = bound.refuse("receipts", "--drop", "rcp_0000000000000000")
     one = bound.ask("receipts", "--drop", names[0])
     rest = bound.ask("receipts", "--drop-all")
 
     assert listed == names[::-1]
+    assert not any("items" in one for one in shown)
     assert (code, refused["code"]) == (3, "not_found")
     assert (one, rest) == ({"dropped": 1}, {"dropped": 2})
     assert bound.ask("receipts") == {"receipts": []}

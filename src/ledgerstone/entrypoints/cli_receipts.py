@@ -35,7 +35,7 @@ def receipts(door: Door, limit: int, dropped: tuple[str, ...], *, drop_all: bool
     from ledgerstone.entrypoints import shown, wire
 
     rows = [(one.id, _query(one), f"{one.receipt.mode.value}, {shown.moment(one.receipt.at)}") for one in found]
-    door.answer({"receipts": [wire.receipt(one) for one in found]}, lambda: shown.columns(rows))
+    door.answer({"receipts": [wire.receipt(one, listed=True) for one in found]}, lambda: shown.columns(rows))
     if not found:
         door.say("no receipts; ledgerstone recall --receipt keeps one")
 

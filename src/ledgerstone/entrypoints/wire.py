@@ -158,8 +158,8 @@ def recalled(context: Recall, *, heads: bool = False) -> dict[str, Any]:
     return answer
 
 
-def receipt(found: Explained) -> dict[str, Any]:
-    """A receipt: what was asked, chosen and left out, and what a stranger checks it by."""
+def receipt(found: Explained, *, listed: bool = False) -> dict[str, Any]:
+    """A receipt: what was asked, chosen and left out, and what checks it; in a list without its entries."""
     drawn = found.receipt
     return {
         "receipt": found.id,
@@ -167,7 +167,7 @@ def receipt(found: Explained) -> dict[str, Any]:
         "mode": drawn.mode.value,
         "at": time_text(drawn.at),
         "bytes": drawn.bytes,
-        "items": [_present(**item._asdict()) for item in found.items],
+        **({} if listed else {"items": [_present(**item._asdict()) for item in found.items]}),
         "left_out": {one.reason: one.count for one in drawn.left_out},
         "heads": _heads({one.namespace: (one.sequence, one.id) for one in drawn.heads}),
         "scorer": drawn.scorer,
