@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from ledgerstone.core.values import MAX_INTEGER
 from ledgerstone.errors import CorruptionError
@@ -26,12 +26,6 @@ class Shape(NamedTuple):
     read: Callable[[Any], Any]
     write: Callable[[Any], Any]
     straight: Callable[[str, dict[str, Any]], list[str]] | None = None
-
-
-class Enumeration(Protocol):
-    """What an enumeration must offer to be a field."""
-
-    value: Any
 
 
 def _same(value: Any) -> Any:

@@ -12,6 +12,7 @@ from ledgerstone.core.values import MAX_INTEGER, Status, time_text
 from ledgerstone.errors import UsageError
 
 if TYPE_CHECKING:
+    from ledgerstone.core.entries import Content
     from ledgerstone.core.proofs import Attested
     from ledgerstone.core.values import Condensable, Event, Forgotten, Page, Recall, Record, Remembered, Report, Similar
     from ledgerstone.moving import Moved
@@ -60,16 +61,8 @@ def record(found: Record) -> dict[str, Any]:
         "sequence": found.sequence,
         "text": found.text,
         "text_bytes": found.text_bytes,
+        **_worded(found),
         **_present(
-            key=found.key,
-            source=found.source,
-            title=found.title,
-            place=found.place,
-            tags=found.tags,
-            due=_time(found.due),
-            valid_from=_time(found.valid_from),
-            valid_until=_time(found.valid_until),
-            triggers=found.triggers,
             expires=_time(found.expires),
             sources=found.sources,
             covers=found.covers,
@@ -318,26 +311,27 @@ def attested(found: Attested) -> dict[str, Any]:
         "erased": found.erased,
         "text": found.text,
         "text_bytes": found.text_bytes,
-        **(
-            {}
-            if content is None
-            else _present(
-                key=content.key,
-                source=content.source,
-                title=content.title,
-                place=content.place,
-                tags=content.tags,
-                due=_time(content.due),
-                valid_from=_time(content.valid_from),
-                valid_until=_time(content.valid_until),
-                triggers=content.triggers,
-            )
-        ),
+        **({} if content is None else _worded(content)),
         **_present(expires=_time(found.expires), reason=found.reason, ended_by=found.ended_by),
         "head": {"sequence": found.head_sequence, "commit": found.head.hex(), "at": time_text(found.head_at)},
         "signer": found.signer,
         "public": found.public.hex(),
     }
+
+
+def _worded(said: Record | Content) -> dict[str, Any]:
+    """What a writer said beside the text."""
+    return _present(
+        key=said.key,
+        source=said.source,
+        title=said.title,
+        place=said.place,
+        tags=said.tags,
+        due=_time(said.due),
+        valid_from=_time(said.valid_from),
+        valid_until=_time(said.valid_until),
+        triggers=said.triggers,
+    )
 
 
 def _heads(heads: Mapping[str, tuple[int, bytes]]) -> dict[str, dict[str, Any]]:

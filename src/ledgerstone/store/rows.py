@@ -709,15 +709,7 @@ class SqliteWriter(SqliteReader):
 
     def _end(self, number: int, step: Step) -> None:
         """Mark what the commit ended, and take out what it erased."""
-        execute = self._connection.execute
-        for position, (by, ending) in step.ended.items():
-            row = number << _BITS | position
-            execute("UPDATE record SET ended_by = ?, ending = ? WHERE row = ?", (by, ending, row))
-            if ending == Ending.REVOKED:
-                execute(
-                    "UPDATE catalog SET ended_by = ?, ending = ? WHERE number = ? AND position = ?",
-                    (by, ending, number, position),
-                )
+        self._mark(number, step.ended.items())
         for change in step.changes:
             for position in change.erased:
                 self._erase(number, position)
@@ -732,6 +724,18 @@ class SqliteWriter(SqliteReader):
                 "UPDATE catalog SET value = ? WHERE number = ? AND noun = ? AND position = ?",
                 (value, number, noun, position),
             )
+
+    def _mark(self, number: int, ended: Iterable[tuple[int, tuple[int, int]]]) -> None:
+        """Say of records, and of what the catalog lists, which commit ended them and how."""
+        execute = self._connection.execute
+        for position, (by, ending) in ended:
+            row = number << _BITS | position
+            execute("UPDATE record SET ended_by = ?, ending = ? WHERE row = ?", (by, ending, row))
+            if ending == Ending.REVOKED:
+                execute(
+                    "UPDATE catalog SET ended_by = ?, ending = ? WHERE number = ? AND position = ?",
+                    (by, ending, number, position),
+                )
 
     def _erase(self, number: int, position: int) -> None:
         """Take a content out of the file, and everything that was derived from its text."""
@@ -900,13 +904,7 @@ class SqliteWriter(SqliteReader):
             self._derive(number, change, sequence)
             if row is not None:
                 self._index(base, row)
-        for position, (by, ending) in derived.ended:
-            execute("UPDATE record SET ended_by = ?, ending = ? WHERE row = ?", (by, ending, base | position))
-            if ending == Ending.REVOKED:
-                execute(
-                    "UPDATE catalog SET ended_by = ?, ending = ? WHERE number = ? AND position = ?",
-                    (by, ending, number, position),
-                )
+        self._mark(number, derived.ended)
         for level, index, children in derived.nodes:
             execute(
                 "INSERT INTO node(row, children) VALUES(?, ?)",
