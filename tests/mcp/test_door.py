@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 TOOLS = ["memory_remember", "memory_recall", "memory_get", "memory_list", "memory_close", "memory_retract"]
 
-# Measured 788 tokens with the o200k_base vocabulary for 3,334 bytes: 4.23 bytes a token. 3,380 bytes are 800 tokens.
+# Measured 792 tokens with the o200k_base vocabulary for 3,375 bytes: 4.26 bytes a token. 3,380 bytes are 800 tokens.
 MAX_TOOL_BYTES = 3_380
 
 
@@ -211,6 +211,17 @@ def test_a_summary_covers_what_it_names(talk: Talk) -> None:
     record = talk("get", ids=[summary])["records"][0]
     assert record["covers"] == record["sources"] == parts
     assert [item["id"] for item in talk("recall", query="")["items"]] == [summary]
+
+
+def test_a_turn_keeps_its_place_in_its_conversation(talk: Talk) -> None:
+    """Source and place come back as they were given; what was said without them has none."""
+    turn = talk("remember", memory="shall we meet at six?", kind="episode", source="chat 12", place="turn 3")["address"]
+    alone = talk("remember", memory="shall we meet at seven?", kind="episode")["address"]
+
+    placed, bare = talk("get", ids=[turn, alone])["records"]
+
+    assert (placed["source"], placed["place"]) == ("chat 12", "turn 3")
+    assert not {"source", "place"} & bare.keys()
 
 
 def test_a_task_is_recalled_until_it_is_closed(talk: Talk) -> None:

@@ -119,7 +119,6 @@ def _session(note: Mapping[str, Any]) -> str | None:
 
 
 Bound = Annotated[_Here, Resolve(_here)]
-Address = Annotated[str, Field(description="mem_… or mem_…@version")]
 
 
 def memory_remember(
@@ -134,6 +133,8 @@ def memory_remember(
     replaces: Annotated[str | None, Field(description="id that must still be current")] = None,
     sources: Annotated[list[str] | None, Field(description="ids it rests on")] = None,
     covers: Annotated[list[str] | None, Field(description="ids a summary condenses")] = None,
+    source: Annotated[str | None, Field(description="conversation, file or URL it comes from")] = None,
+    place: Annotated[str | None, Field(description="turn or section")] = None,
     due: Annotated[str | None, Field(description="RFC 3339")] = None,
     retention: Literal["working", "session", "short_term", "long_term", "durable"] = "long_term",
     expires: Annotated[str | None, Field(description="when it leaves recall")] = None,
@@ -154,6 +155,8 @@ def memory_remember(
             replaces=replaces,
             sources=tuple(dict.fromkeys((*(sources or ()), *covered))),
             covers=covered,
+            source=source,
+            place=place,
             due=None if due is None else wire.parse_time(due),
             retention=Retention(retention),
             expires=None if expires is None else wire.parse_time(expires),
@@ -259,7 +262,7 @@ def memory_list(
     return {**page, "notices": notices} if notices else page
 
 
-def memory_close(here: Bound, *, id: Address, reason: str | None = None) -> dict[str, Any]:  # noqa: A002
+def memory_close(here: Bound, *, id: str, reason: str | None = None) -> dict[str, Any]:  # noqa: A002
     """Close an open task that is done."""
     return _written(wire.remembered(here.memory.close_task(id, reason=reason)))
 
@@ -267,7 +270,7 @@ def memory_close(here: Bound, *, id: Address, reason: str | None = None) -> dict
 def memory_retract(
     here: Bound,
     *,
-    id: Address,  # noqa: A002
+    id: str,  # noqa: A002
     reason: str,
     reject: Annotated[bool, Field(description="do not believe this value again")] = False,
 ) -> dict[str, Any]:
@@ -424,10 +427,11 @@ def _tool(function: Callable[..., dict[str, Any]], answers: dict[str, Any], hint
     arguments.model_rebuild(force=True)
     tool.fn_metadata = _Exact(arg_model=arguments, output_schema={"type": "object", "anyOf": [answers, ERROR]})
     schema = arguments.model_json_schema()
+    required = {"required": schema["required"]} if "required" in schema else {}
     tool.parameters = {
         "type": "object",
         "properties": {name: _lean(each) for name, each in schema["properties"].items()},
-        "required": schema.get("required", []),
+        **required,
         "additionalProperties": False,
     }
     return tool
