@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
 MAX_IDS: Final = 32
-COMMAND: Final = (sys.executable, "-m", "ledgerstone.entrypoints.cli")
+COMMAND: Final = (sys.executable, "-m", "ledgerstone")
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 
 from ledgerstone.entrypoints.cli import main
 
-PROGRAM = (sys.executable, "-m", "ledgerstone.entrypoints.cli")
+PROGRAM = (sys.executable, "-m", "ledgerstone")
 HOST_VARIABLES = ("CLAUDE_CODE_SESSION_ID", "CLAUDE_PROJECT_DIR", "WORKSPACE_FOLDER_PATHS", "CODEX_HOME", "NO_COLOR")
 SECONDS = 60
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 LEGACY: Final = "legacy"
 MODERN: Final = "auto"
 ERAS: Final = (LEGACY, MODERN)
-SERVER: Final = ("-m", "ledgerstone.entrypoints.cli", "mcp")
+SERVER: Final = ("-m", "ledgerstone", "mcp")
 SECONDS: Final = 60
 
 

@@ -416,7 +416,3 @@ def _when(record: Record) -> str:
 
     why = "" if record.reason is None else f" · {shown.one_line(record.reason)}"
     return f"{shown.moment(record.created_at)} · {record.origin.value}{why}"
-
-
-if __name__ == "__main__":
-    main()

@@ -21,7 +21,7 @@ from ledgerstone.entrypoints.frame import Door
 from ledgerstone.entrypoints.shown import MARGIN, dim, one_line
 from ledgerstone.errors import LedgerstoneError
 
-PROGRAM: Final = (sys.executable, "-m", "ledgerstone.entrypoints.cli")
+PROGRAM: Final = (sys.executable, "-m", "ledgerstone")
 SECONDS: Final = 60
 CORRUPT: Final = 4
 BUDGET: Final = 1024

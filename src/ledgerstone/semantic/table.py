@@ -128,6 +128,8 @@ def read(data: bytes) -> StaticTable:
 
 
 def _letters(piece: str) -> int:
+    if piece.isascii() and piece != UNKNOWN:
+        return int(piece.lower() != piece.upper())
     letters = [sign for sign in piece if sign.isalpha()]
     if piece == UNKNOWN or any(sign > LAST_LATIN for sign in letters):
         return -1
