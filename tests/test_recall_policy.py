@@ -596,17 +596,50 @@ def test_a_recall_writes_nothing(scratch: Scratch) -> None:
     assert scratch.heads() == before
 
 
-def test_an_empty_trigger_calls_nothing(ada: Memory) -> None:
-    """A trigger without a word in it would otherwise occur in every query; one with a word is admitted."""
-    ada.remember(Draft(text="Ask.", kind=Kind.PROSPECTIVE, triggers=("cedar",)))
-    try:
-        ada.remember(Draft(text="Tell.", kind=Kind.PROSPECTIVE, triggers=("?!",)))
-    except RuleError:
-        return
+@pytest.mark.parametrize("trigger", ["?!", "  ", "the", "who are you", "и не", "\u200b"])
+def test_a_trigger_without_a_word_that_tells_is_refused(scratch: Scratch, trigger: str) -> None:
+    """It could never speak up, or always: the refusal names it, and nothing is written; one with a word is taken."""
+    before = scratch.heads()
 
-    context = ada.recall("anything at all about the oak")
+    with pytest.raises(RuleError, match=r"triggers: at least one word besides .*, not ") as refused:
+        scratch.memory.remember(Draft(text="Tell.", kind=Kind.PROSPECTIVE, triggers=("cedar", trigger)))
 
-    assert in_lane(context, Lane.PROCEDURAL) == []
+    assert refused.value.rule == "triggers"
+    assert ascii(trigger) in str(refused.value)
+    assert scratch.heads() == before
+    scratch.memory.remember(Draft(text="Ask.", kind=Kind.PROSPECTIVE, triggers=("who is the cedar",)))
+
+
+def test_what_is_due_surfaces_behind_any_number_of_reminders(scratch: Scratch) -> None:
+    """Hundreds of newer reminders and a hundred that are due later do not hide it: the earliest due comes first."""
+    memory = scratch.memory
+    memory.remember(Draft(text="Renew the certificate.", kind=Kind.PROSPECTIVE, due=scratch.now + 1))
+    later = scratch.now + 10**6 * SECOND
+    for part in range(2):
+        memory.remember_many(
+            [Draft(text=f"Later {part} {n}.", kind=Kind.PROSPECTIVE, due=later + n) for n in range(200)]
+        )
+    memory.remember_many([Draft(text=f"Now {n}.", kind=Kind.PROSPECTIVE, due=scratch.now + n + 2) for n in range(100)])
+
+    before = in_lane(memory.recall("cedar"), Lane.PROCEDURAL)
+    scratch.wait(60)
+    after = in_lane(memory.recall("cedar"), Lane.PROCEDURAL)
+
+    assert before == []
+    assert after[0] == "Renew the certificate."
+
+
+def test_more_reminders_than_are_held_against_a_query_are_said(ada: Memory) -> None:
+    """Of 257 only the newest 256 are looked at for words: the answer says so; of 256, or without words, nothing."""
+    said = "procedural: degraded: only the newest 256 reminders and procedures were held against the query"
+    ada.remember_many([Draft(text=f"Ask {n}.", kind=Kind.PROSPECTIVE, triggers=("cedar",)) for n in range(256)])
+    enough = ada.recall("oak").notices
+
+    ada.remember(Draft(text="One more.", kind=Kind.PROSPECTIVE, triggers=("cedar",)))
+
+    assert said not in enough
+    assert said in ada.recall("oak").notices
+    assert said not in (*ada.recall("").notices, *ada.recall("oak", mode=Mode.LEXICAL).notices)
 
 
 def test_callers_of_one_store_see_what_is_theirs(scratch: Scratch) -> None:

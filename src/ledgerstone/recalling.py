@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ledgerstone.core import canonical, chain, concepts, entries, ranking, recall
@@ -40,9 +40,13 @@ from ledgerstone.store.protocol import Candidate, View
 # A covered record is out of the recent lane only: precise words still find it.
 RECALLED: Final = frozenset({Standing.CURRENT, Standing.COVERED})
 Visible = list[tuple[Chain, Place]]
-# How many records the recent lane looks at in one go, and how many procedures and prospective records of a namespace.
+# How many records the recent lane looks at in one go, and how many procedures and prospective records of a namespace
+# are held against the words of a query.
 RECENT_ROWS: Final = 128
 MOST_CUES: Final = 256
+CUES_LEFT: Final = (
+    f"procedural: degraded: only the newest {MOST_CUES} reminders and procedures were held against the query"
+)
 # How many places what was found gets for one of each other lane.
 FOUND_TURN: Final = 3
 # What every word counts where words only stand in for their meaning.
@@ -319,7 +323,7 @@ def _candidates(
     if mode is not Mode.RECENT:
         found, said = _found(reading, sights, query, policy, budget, meaning=meaning)
         notices += said
-    cues = _cues(reading, sights, query) if mode in OBLIGED else []
+    cues = _cues(reading, sights, query, notices) if mode in OBLIGED else []
     recent = [] if mode is Mode.LEXICAL else _recent(reading, sights, budget)
     lanes = dict.fromkeys(recent, Lane.RECENT) | dict.fromkeys(cues, Lane.PROCEDURAL) | found.lanes
     return Candidates(ranking.interleave(found.spots, cues, recent, turns=(FOUND_TURN,)), lanes, found.scores)
@@ -378,22 +382,31 @@ def _searched(
     return Candidates(list(scores), lanes, scores), list(notices), occurring
 
 
-def _cues(reading: Reading, sights: Sequence[Sight], query: str) -> list[Spot]:
+def _cues(reading: Reading, sights: Sequence[Sight], query: str, notices: list[str]) -> list[Spot]:
     """What speaks up by itself: prospective records that are due, then what holds words of the query, newest first."""
     due: list[tuple[int, Spot]] = []
     called: list[tuple[int, Spot]] = []
     needles = [f" {token(word)} " for word in query_words(query, None)]
     for order, (where, _, sieve, now, _, _) in enumerate(sights):
-        positions = reading.reader.cues(where.number, sieve.floor, MOST_CUES, sieve.view)
-        admitted = [row for row in reading.reader.candidates(where.number, positions, sieve.view) if sieve.passes(row)]
-        kinds = {row.position: row.kind for row in admitted}
-        for row in reading.reader.words_of(where.number, list(kinds)):
-            spot = Spot(order, row.position)
-            if row.due is not None and row.due <= now and kinds[row.position] == Kind.PROSPECTIVE:
-                due.append((row.due, spot))
-            elif any(needle in row.words for needle in needles):
-                called.append((-sum(needle in row.words for needle in needles), spot))
+        times = dict(reading.reader.due(where.number, sieve.floor, now, sieve.view))
+        due += [(times[position], Spot(order, position)) for position in _passing(reading, sights[order], times)]
+        if not needles:
+            continue
+        positions = reading.reader.cues(where.number, sieve.floor, MOST_CUES + 1, sieve.view)
+        if len(positions) > MOST_CUES and CUES_LEFT not in notices:
+            notices.append(CUES_LEFT)
+        waiting = [position for position in positions[:MOST_CUES] if position not in times]
+        for row in reading.reader.words_of(where.number, _passing(reading, sights[order], waiting)):
+            held = sum(needle in row.words for needle in needles)
+            if held:
+                called.append((-held, Spot(order, row.position)))
     return [spot for _, spot in sorted(due)] + [spot for _, spot in sorted(called, key=lambda one: one[0])]
+
+
+def _passing(reading: Reading, sight: Sight, positions: Iterable[int]) -> list[int]:
+    """Those positions whose records may be recalled, in their order."""
+    rows = reading.reader.candidates(sight.where.number, list(positions), sight.sieve.view)
+    return [row.position for row in rows if sight.sieve.passes(row)]
 
 
 def _cued(record: Record, query: str, now: int) -> bool:

@@ -19,6 +19,7 @@ from ledgerstone.core.words import (
     index_words,
     postings,
     query_words,
+    telling,
     token,
 )
 
@@ -44,6 +45,14 @@ def test_analyzer_names_stemmer_and_version() -> None:
     """An index made by another stemmer can be told apart and rebuilt."""
     assert ANALYZER.startswith("words/2 ")
     assert Stemmer.version() in ANALYZER
+
+
+@pytest.mark.parametrize(
+    ("text", "tells"), [("the cedar", True), ("the", False), ("или", False), ("?!", False), ("", False)]
+)
+def test_a_text_tells_by_a_word_that_is_no_stop_word(text: str, tells: bool) -> None:
+    """What a query could call it by is there or not."""
+    assert telling(text) is tells
 
 
 def test_words_come_in_order_and_with_repeats() -> None:

@@ -62,6 +62,7 @@ from ledgerstone.core.values import (
     Status,
     Trust,
 )
+from ledgerstone.core.words import telling
 from ledgerstone.errors import ConflictError, NotFoundError, RuleError, UsageError
 
 # What one open task costs of a context beside the bytes of its content: address, words, times, punctuation, rounded up.
@@ -134,7 +135,7 @@ def check_types(draft: Draft) -> None:
 
 
 def check_text(draft: Draft, limits: Limits) -> None:
-    """Every text of a draft is valid Unicode within its limit, and every time is a whole microsecond."""
+    """Every text of a draft is valid Unicode within its limit, triggers tell, and every time is a whole microsecond."""
     most = min(limits.text_bytes, MAX_TEXT_BYTES)
     canonical.text(draft.text, name="text", least=1, most=most)
     if draft.key is not None:
@@ -148,6 +149,9 @@ def check_text(draft: Draft, limits: Limits) -> None:
         count_of(name, members, MAX_TAGS)
         for member in members:
             canonical.text(member, name=name, least=1, most=MAX_TAG_BYTES)
+    for trigger in draft.triggers:
+        if not telling(trigger):
+            refuse("triggers", f"at least one word besides such as 'the' and 'to', not {trigger!a}")
     for name in ("expires", "due", "valid_from", "valid_until"):
         value = getattr(draft, name)
         if value is not None and not (type(value) is int and 0 <= value <= MAX_INTEGER):

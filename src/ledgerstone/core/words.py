@@ -62,6 +62,11 @@ def query_words(text: str, limit: int | None = MAX_QUERY_WORDS) -> list[str]:
     return list(dict.fromkeys(map(_stem, telling or words)))[:limit]
 
 
+def telling(text: str) -> bool:
+    """Whether a text has a word that is no stop word: only then can a query call it by its words."""
+    return not STOP_WORDS.issuperset(_cut(text))
+
+
 def postings(words: Iterable[str]) -> str:
     """A record's words as one text, for a full-text index to split and for ``ranking`` to count in.
 

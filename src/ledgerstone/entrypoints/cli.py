@@ -102,7 +102,12 @@ def main(ctx: click.Context, /, *, read_only: bool, **flags: str | None) -> None
 @click.option("--expires", type=moment, metavar="TIME", help="When it leaves recall by itself.")
 @click.option("--valid-from", type=moment, metavar="TIME", help="Since when it is true.")
 @click.option("--valid-until", type=moment, metavar="TIME", help="Until when it is true.")
-@click.option("--trigger", "triggers", multiple=True, help="What should bring it to mind. (many)")
+@click.option(
+    "--trigger",
+    "triggers",
+    multiple=True,
+    help="Words of a query that bring a reminder to mind. (many)",
+)
 @click.option("--retention", type=click.Choice([each.value for each in Retention]), default="long_term")
 @click.option("--tag", "tags", multiple=True, help="A tag. (many)")
 @click.option("--title", help="The title of where it comes from.")

@@ -408,6 +408,16 @@ class SqliteReader:
         )
         return [row & _MASK for row in self._column(sql, *_range(number), floor, limit)]
 
+    def due(self, number: int, floor: int, now: int, view: View = NOW) -> list[tuple[int, int]]:
+        """Prospective records that are trusted enough and whose time has come, each with that time."""
+        # Both terms on the kind: the first one is the index's, and a cross join is not turned around.
+        sql = (
+            f"SELECT record.row & {_MASK}, due FROM record CROSS JOIN words ON words.row = record.row "
+            f"WHERE kind IN ('procedure', 'prospective') AND kind = 'prospective' AND {_seen(view)} "
+            "AND record.row BETWEEN ? AND ? AND trust >= ? AND due <= ?"
+        )
+        return list(self._connection.execute(sql, (*_range(number), floor, now)))
+
     def open_size(self, number: int, floor: int) -> tuple[int, int]:
         sql = (
             "SELECT count(*), ifnull(sum(content_bytes), 0) FROM record WHERE status = 'open' AND ending = 0 "
