@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -173,6 +174,36 @@ def texts_of(memory: Memory, namespace: str) -> set[str | None]:
     """What a recall of one namespace, by its id, brings."""
     policy = Policy(namespaces=(namespace,))
     return {item.record.text for item in memory.recall("cedar", policy=policy).items}
+
+
+def test_an_isolated_project_takes_nothing_wider_along_by_its_id(scratch: Scratch, project: str) -> None:
+    """Export, checkpoint and the list of namespaces know of no wider one, as of none that never was; elsewhere they do."""
+    inside, outside = scratch.memory, scratch.by(ELSEWHERE)
+    wider = [one["namespace"] for one in outside.namespaces() if one["scope"] in {"user", "global", "shared"}]
+    acts: list[Callable[[Memory, str], object]] = [
+        lambda memory, name: list(memory.export(name).pieces),
+        lambda memory, name: list(memory.records(name).pieces),
+        lambda memory, name: memory.checkpoint(name),
+    ]
+    before = scratch.heads()
+
+    refusals = [refusal(act, inside, name) for name in (*wider, "ns_0000000000000000") for act in acts]
+
+    assert len(set(refusals)) == 1
+    assert scratch.heads() == before
+    assert project in {one["namespace"] for one in inside.namespaces()}
+    assert not {one["namespace"] for one in inside.namespaces()} & set(wider)
+    assert len(inside.checkpoint()) == len(outside.checkpoint()) - len(wider)
+    for act in acts:
+        assert act(inside, project)
+        assert all(act(outside, name) for name in wider)
+
+
+def refusal(act: Callable[[Memory, str], object], memory: Memory, name: str) -> tuple[str, ...]:
+    """What somebody is told who names a namespace, without the name."""
+    with pytest.raises(NotFoundError) as refused:
+        act(memory, name)
+    return tuple(word.replace(name, "it") for word in refused.value.wire().values())
 
 
 def test_isolation_ends_when_it_is_turned_off(scratch: Scratch, project: str) -> None:

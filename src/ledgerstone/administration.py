@@ -216,7 +216,7 @@ def namespaces(ledger: Ledger, caller: Caller) -> tuple[dict[str, Any], ...]:
         found = []
         for proven, name in _standing(reading, "namespace"):
             entry = proven.entry
-            if not isinstance(entry, NamespaceEntry) or not identity.exists(entry.namespace):
+            if not isinstance(entry, NamespaceEntry) or not identity.knows(entry.namespace):
                 continue
             head = identity.chain(entry.namespace).head
             found.append(

@@ -239,6 +239,11 @@ class Identity:
         """Whether an answer may show what stands at a place that this caller wrote to."""
         return not self.hides(place.scope) and isinstance(self.allowed(Act.READ, place), GrantEntry)
 
+    def knows(self, namespace: str) -> bool:
+        """Whether an answer may tell of a namespace by its id: it exists for this caller, and no isolation hides it."""
+        place = self.place(namespace)
+        return place is not None and self.exists(namespace) and not self.hides(place.scope)
+
     def _shared(self, act: Act) -> list[Place]:
         """The shared namespaces that a grant of this caller names, each once, in the order of the grants."""
         named = dict.fromkeys(grant.namespace for grant in self.grants if grant.act is act)

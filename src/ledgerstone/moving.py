@@ -158,8 +158,10 @@ def _may_leave(reading: Reading, identity: Identity, namespace: str | None) -> G
         if where.namespace == namespace and isinstance(allowed, GrantEntry):
             return allowed
     grant = _administers(reading, identity)
-    if namespace is not None and (namespace == reading.store.namespace or reading.chain(namespace) is None):
-        raise unknown(namespace)
+    if namespace is not None:
+        place = identity.place(namespace)
+        if place is None or reading.chain(namespace) is None or identity.hides(place.scope):
+            raise unknown(namespace)
     return grant
 
 

@@ -33,7 +33,7 @@ def checkpoints(ledger: Ledger, caller: Caller, namespace: str | None) -> tuple[
         if not reading.signs:
             raise StoreError("a checkpoint is signed, and there is no signing key", hint=READ_ONLY_HINT)
         store, *others = reading.reader.chains()
-        names = [store, *filter(identity.exists, others)]
+        names = [store, *filter(identity.knows, others)]
         if namespace is not None and namespace not in names:
             raise unknown(namespace)
         chosen = names if namespace is None else [namespace]
