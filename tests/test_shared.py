@@ -177,7 +177,7 @@ def texts_of(memory: Memory, namespace: str) -> set[str | None]:
 
 
 def test_an_isolated_project_takes_nothing_wider_along_by_its_id(scratch: Scratch, project: str) -> None:
-    """Export, checkpoint and the list of namespaces know of no wider one, as of none that never was; elsewhere they do."""
+    """Export, checkpoint and list know of no wider namespace, as of none that never was; from elsewhere they do."""
     inside, outside = scratch.memory, scratch.by(ELSEWHERE)
     wider = [one["namespace"] for one in outside.namespaces() if one["scope"] in {"user", "global", "shared"}]
     acts: list[Callable[[Memory, str], object]] = [
@@ -197,6 +197,21 @@ def test_an_isolated_project_takes_nothing_wider_along_by_its_id(scratch: Scratc
     for act in acts:
         assert act(inside, project)
         assert all(act(outside, name) for name in wider)
+
+
+def test_a_dry_run_in_an_isolated_project_names_nothing_wider(scratch: Scratch, project: str) -> None:
+    """Whoever may only look is told of what it sees from there, and from elsewhere of all."""
+    assert project
+    scratch.memory.grant("ada", Act.FORGET, scope=Scope.USER)
+
+    looker = replace(MODEL, acts=frozenset({Act.READ}))
+
+    inside = scratch.by(looker).forget("principal:ada").addresses
+    outside = scratch.by(replace(looker, project=ELSEWHERE.project)).forget("principal:ada").addresses
+
+    shown = {record.address for record in scratch.memory.list_records("all").items}
+    assert set(inside) <= shown
+    assert set(outside) > set(inside)
 
 
 def refusal(act: Callable[[Memory, str], object], memory: Memory, name: str) -> tuple[str, ...]:

@@ -316,7 +316,9 @@ def _erasable(reading: Reading, identity: Identity, caller: Caller) -> list[Chai
         entry = reading.listed(row).proven.entry
         if isinstance(entry, NamespaceEntry):
             place = identity.place(entry.namespace)
-            if place is not None and all(isinstance(identity.allowed(act, place), GrantEntry) for act in needed):
+            if place is None or (Act.READ in needed and identity.hides(place.scope)):
+                continue
+            if all(isinstance(identity.allowed(act, place), GrantEntry) for act in needed):
                 found.append(identity.chain(entry.namespace))
     return found
 

@@ -159,8 +159,8 @@ def _may_leave(reading: Reading, identity: Identity, namespace: str | None) -> G
             return allowed
     grant = _administers(reading, identity)
     if namespace is not None:
-        place = identity.place(namespace)
-        if place is None or reading.chain(namespace) is None or identity.hides(place.scope):
+        named = identity.place(namespace)
+        if named is None or reading.chain(namespace) is None or identity.hides(named.scope):
             raise unknown(namespace)
     return grant
 
