@@ -33,6 +33,7 @@ from ledgerstone import (
 from ledgerstone.anchors import MAX_OPEN_FILES, Anchor, Anchors
 from ledgerstone.core import signing
 from ledgerstone.entrypoints import wire
+from ledgerstone.ledger import Ledger
 from ledgerstone.store.sqlite import SqliteStore
 from tests.store.tampering import EDITS
 from tests.stores import KEYS, OWNER, Home, furnish, open_memory, plain_client, process, rebuilt, report
@@ -382,6 +383,113 @@ def test_closing_makes_no_edit_ours(desk: Desk) -> None:
         desk.open()
     desk.edit(MENDED)
     desk.open().close()
+
+
+def slipped_in(
+    monkeypatch: pytest.MonkeyPatch, where: tuple[type, str], edit: Callable[[], None], *, before: bool
+) -> None:
+    """Let somebody edit right before or right after a step of ours, once."""
+    owner, name = where
+    step = getattr(owner, name)
+
+    def both(self: Any, *arguments: Any, **options: Any) -> Any:
+        monkeypatch.setattr(owner, name, step)
+        if before:
+            edit()
+        done = step(self, *arguments, **options)
+        if not before:
+            edit()
+        return done
+
+    monkeypatch.setattr(owner, name, both)
+
+
+def write(memory: Memory) -> None:
+    """Commit one thing."""
+    memory.remember("the second thing", scope=Scope.USER)
+
+
+def erase(memory: Memory) -> None:
+    """Erase one thing."""
+    memory.forget(memory.remember("the third thing", scope=Scope.USER).record.address, dry_run=False)
+
+
+def look(memory: Memory) -> None:
+    """Read one thing."""
+    memory.list_records(limit=1)
+
+
+def prove(memory: Memory) -> None:
+    """Verify all of it."""
+    assert memory.verify(full=True).ok
+
+
+GAPS: Final[dict[str, tuple[Any, type, str, bool]]] = {
+    "a commit and what is remembered of it": (write, Anchors, "record", True),
+    "a cleaning and what is remembered of it": (erase, SqliteStore, "scrub", False),
+    "a verification and what is remembered of it": (prove, Ledger, "trust", True),
+    "the last use and closing": (Memory.close, SqliteStore, "close", True),
+    "closing and what is remembered of it": (Memory.close, SqliteStore, "close", False),
+}
+
+
+@pytest.mark.parametrize("gap", GAPS)
+def test_an_edit_in_a_gap_of_ours_is_not_taken_for_ours(desk: Desk, monkeypatch: pytest.MonkeyPatch, gap: str) -> None:
+    """Between what we did and what is remembered of it others may edit: they are refused at the next opening."""
+    act, owner, step, before = GAPS[gap]
+    with desk.open() as memory:
+        slipped_in(monkeypatch, (owner, step), lambda: alone(desk.edit, ALTERED), before=before)
+
+        act(memory)
+
+    with pytest.raises(CorruptionError, match="changed by another program"):
+        desk.open()
+    desk.edit(MENDED)
+    desk.open().close()
+
+
+def test_an_edit_between_commit_and_record_is_noticed_at_the_next_use(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever has the store open need not open it again; without an edit nothing is refused."""
+    with desk.open() as memory:
+        write(memory)
+        look(memory)
+        slipped_in(monkeypatch, (Anchors, "record"), lambda: alone(desk.edit, ALTERED), before=True)
+
+        write(memory)
+
+        with pytest.raises(CorruptionError, match="changed by another program"):
+            look(memory)
+
+
+@pytest.mark.parametrize("opened", [True, False])
+def test_an_edit_right_before_a_snapshot_is_not_in_what_it_answers(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, *, opened: bool
+) -> None:
+    """Once the files were looked at, others may still edit before the read begins: that read is refused already."""
+    desk.open().close()
+    memory = desk.open(check=opened)
+    slipped_in(monkeypatch, (SqliteStore, "read"), lambda: alone(desk.edit, ALTERED), before=True)
+
+    with pytest.raises(CorruptionError, match="changed by another program"):
+        look(memory)
+
+    alone(desk.edit, MENDED)
+    look(memory)
+    memory.close()
+
+
+def test_closing_while_others_have_it_open_costs_no_verification(desk: Desk, checks: list[Report]) -> None:
+    """What the first one to close took in from the log is ours for the other one, and for the next."""
+    with desk.open() as one:
+        with desk.open() as other:
+            write(other)
+        look(one)
+        write(one)
+    desk.open().close()
+
+    assert checks == []
 
 
 TURNS: Final = 150

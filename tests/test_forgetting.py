@@ -733,7 +733,7 @@ def test_the_store_is_sound_before_it_is_cleaned(
     scratch: Scratch, ada: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A process that dies between the commit and the cleaning leaves a store that verifies and does not find it."""
-    monkeypatch.setattr(sqlite.SqliteStore, "scrub", lambda _: [])
+    monkeypatch.setattr(sqlite.SqliteStore, "scrub", lambda _, before: ([], before))
     gone = ada.remember(TEXT).record
     fill(ada)
 

@@ -633,9 +633,7 @@ def _carry_out(
         raise
     left = [] if block.warning is None else [block.warning]
     left += unkept or _remembering(ledger, lambda anchors: _erased_now(anchors, gone.commitments))
-    left += ledger.store.scrub()
-    warning = ledger.remember_heads({})
-    left += [] if warning is None else [warning]
+    left += ledger.scrub()
     found, shared = _traces(ledger.store, gone)
     left += found
     beyond = [SHORT] if gone.short else []
@@ -703,8 +701,7 @@ def recover(ledger: Ledger) -> None:
             }
         _erased_now(anchors, meant - held)
     if meant - held:
-        ledger.store.scrub()
-        ledger.remember_heads({})
+        ledger.scrub()
 
 
 def _check_kept(reaches: list[_Reach], keep: frozenset[str]) -> None:

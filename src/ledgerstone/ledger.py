@@ -161,12 +161,11 @@ class Ledger:
             keys = self.keyring
             with self.store.write() as writer:
                 since = self.tick()
-                # Under the lock nobody else can change how the files look: it is asked only when it matters.
-                self._fence(writer, self.store.mark, since)
+                self._fence(writer, None, since)
                 reading = self._follow(keys, Reading(writer, keys, self.heads, self.clock(), self._anchored(since)))
                 block = Block(self, writer, reading, Identity(reading, caller, denials))
                 yield block
-            block.warning = self.remember_heads(reading.committed)
+            block.warning = self.remember_heads(reading.committed, writer.left)
 
     def accept(self, caller: Caller, admit: Callable[[Block, Mapping[str, Anchor]], None]) -> Report:
         """Verify, and remember what is there in place of what was remembered, in one write block.
@@ -183,7 +182,8 @@ class Ledger:
                 # With heads of its own: these are not held to what is remembered.
                 reading = Reading(writer, self.keyring, Heads(), self.clock())
                 admit(Block(self, writer, reading, Identity(reading, caller, denials)), gone)
-            warning = self.trust({**report.heads, **reading.committed}, back=True) or self.bind(reading.store.namespace)
+            heads = {**report.heads, **reading.committed}
+            warning = self.trust(heads, writer.left, back=True) or self.bind(reading.store.namespace)
         if warning is not None:
             raise UnavailableError(warning, hint="see to the state directory, then run: ledgerstone verify --accept")
         return report
@@ -211,7 +211,7 @@ class Ledger:
             "it was not verified here before" if self.anchors is not None else "nothing is remembered of this store"
         )
         # Others may have changed what is old: none of it is to be taken on trust then.
-        if milestones and not self._ours(self.store.mark() if self._opened else self.store.found):
+        if milestones and not self._ours(self.store.mark()):
             milestones, reason = {}, "another program changed its files"
         try:
             if milestones:
@@ -239,7 +239,7 @@ class Ledger:
         keys, since = self.keyring, self.tick()
         mark = self.store.mark()
         with self.store.read() as reader:
-            self._fence(reader, lambda: mark, since)
+            self._fence(reader, mark, since)
             yield self._follow(keys, Reading(reader, keys, self.heads, self.clock(), self._anchored(since)))
 
     def _follow(self, keys: Keyring, reading: Reading) -> Reading:
@@ -254,14 +254,19 @@ class Ledger:
             return StoreError("this store is open read-only: there is no signing key", hint=READ_ONLY_HINT)
         return StoreError("the signing key was retired: the store is signed by another one now", hint=RETIRED_HINT)
 
-    def _fence(self, reader: Reader, look: Callable[[], bytes | None], since: int) -> None:
-        """Let nobody's edit pass: files that changed otherwise than by our own writes are verified in full first."""
+    def _fence(self, reader: Reader, before: bytes | None, since: int) -> None:
+        """Let nobody's edit pass: files that changed otherwise than by our own writes are verified in full first.
+
+        ``before`` is how they looked before the snapshot began; None under the lock, where nobody else commits.
+        """
         edits = reader.edits()
-        mark = look()
+        # Whoever committed before the snapshot began shows in how the files look now; whoever did after, not in what
+        # is verified.
+        mark = self.store.mark()
         if self.anchors is None or (edits == self._edits and mark == self._mark):
             return
-        seen = mark if self._opened else self.store.found
-        if not self._ours(seen):
+        if not self._ours(mark):
+            mark = mark if before is None else before
             self.heads.fenced = False
             self.anchors.check_store(reader.first_chain())
             report, gone = self.verified(reader, since)
@@ -296,14 +301,21 @@ class Ledger:
             mark = self.store.mark() or mark
         return False
 
-    def remember_heads(self, heads: Mapping[str, tuple[int, bytes]], *, back: bool = False) -> str | None:
-        """Remember heads and how the files look outside the store; what went wrong with that, in words."""
+    def remember_heads(
+        self, heads: Mapping[str, tuple[int, bytes]], left: bytes | None, *, back: bool = False
+    ) -> str | None:
+        """Remember heads and how the files were ``left`` outside the store; what went wrong with that, in words.
+
+        Files that look otherwise by now, or of which nobody can tell what is ours, are verified before the next read.
+        """
         if self.anchors is None:
             return None
 
         def look() -> bytes | None:
-            self._mark = self.store.mark()
-            return self._mark
+            if left is None or left != self.store.mark():
+                return None
+            self._mark = left
+            return left
 
         try:
             self.anchors.record(look, heads, back=back)
@@ -311,12 +323,12 @@ class Ledger:
             return f"committed, but not remembered outside the store: {error}"
         return None
 
-    def trust(self, heads: Mapping[str, tuple[int, bytes]], *, back: bool = False) -> str | None:
-        """Take the files as they are: they were just verified, or written anew from verified history."""
+    def trust(self, heads: Mapping[str, tuple[int, bytes]], left: bytes | None, *, back: bool = False) -> str | None:
+        """Take the files as they were ``left``: they were verified so, or written anew from verified history."""
         self.heads = Heads()
         self.heads.fenced = self._opened = self.anchors is not None
         self._edits = None
-        return self.remember_heads(heads, back=back)
+        return self.remember_heads(heads, left, back=back)
 
     def doubt(self) -> None:
         """Verify what is there before it is read again: it was written anew, and not by commits."""
@@ -325,16 +337,26 @@ class Ledger:
 
     def close(self) -> None:
         """Give the store back, and remember how that left its files, unless others have touched them."""
-        ours = False
+        before = self._recorded()
+        left = self.store.close(before)
         if self.anchors is not None:
-            with suppress(OSError, UnavailableError):
-                mark = self.store.mark()
-                ours = mark is not None and self.anchors.unchanged(mark)
-        self.store.close()
-        if self.anchors is not None:
-            if ours:
-                self.remember_heads({})
+            if left not in {None, before}:
+                self.remember_heads({}, left)
             self.anchors.close()
+
+    def _recorded(self) -> bytes | None:
+        """How the files look, if that was recorded."""
+        with suppress(OSError, UnavailableError):
+            mark = self.store.mark()
+            if self.anchors is not None and mark is not None and self.anchors.unchanged(mark):
+                return mark
+        return None
+
+    def scrub(self) -> list[str]:
+        """Let no trace of what was erased stay in the files; what could not be done, in words."""
+        undone, left = self.store.scrub(self._recorded())
+        warning = self.remember_heads({}, left)
+        return undone if warning is None else [*undone, warning]
 
     @contextmanager
     def _noting(self, caller: Caller) -> Iterator[list[Denial]]:
@@ -437,7 +459,7 @@ class Ledger:
             where = batch.append(writer, self.keyring)
             heads = reading.committed
         self.bind(where.namespace)
-        self.trust(heads)
+        self.trust(heads, writer.left)
 
     def bind(self, store: str) -> str | None:
         """Remember which store is at this path; what went wrong with that, in words, which each answer repeats."""

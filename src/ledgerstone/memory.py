@@ -823,7 +823,7 @@ class Memory:
             report = replace(report, findings=findings)
         if report.ok and not gone and mark == ledger.store.mark():
             if report.since is None:
-                ledger.trust(report.heads)
+                ledger.trust(report.heads, mark)
             ledger.keep_verified(report)
         return verifying.naming(report, gone)
 

@@ -221,7 +221,7 @@ def _merge(given: Iterable[bytes], path: Path, ledger: Ledger, caller: Caller) -
     if taken.struck:
         if ledger.anchors is not None:
             ledger.anchors.keep_erased(taken.struck)
-        notices += ledger.store.scrub()
+        notices += ledger.scrub()
     if taken.commits:
         ledger.doubt()
     if taken.returned:
@@ -287,6 +287,7 @@ def _put(draft: Path, path: Path, opening: Opening, *, accept: bool, discard: bo
     ledger, known = opening.ledger(draft), opening.anchors(path)
     present = _present(path)
     try:
+        mark = ledger.store.mark()
         with ledger.store.read() as reader:
             report = verified(reader, ledger.keyring, "what is to stand there")
             store = reader.first_chain() or ""
@@ -294,7 +295,7 @@ def _put(draft: Path, path: Path, opening: Opening, *, accept: bool, discard: bo
         strange = {present.store if present else None, known.store() if known else None} - {None, store}
         if not accept:
             _refuse_loss(path, gone, strange)
-        ledger.trust(report.heads)
+        ledger.trust(report.heads, mark)
         if gone:
             with ledger.writes(opening.caller) as block:
                 administration.give_up(block, gone)
@@ -458,7 +459,7 @@ def _remember(opening: Opening, path: Path, store: str, heads: Mapping[str, tupl
     """Let this machine expect what was put in the place, and no longer what was there."""
     ledger = opening.ledger(path)
     try:
-        warning = ledger.trust(heads, back=True) or ledger.bind(store)
+        warning = ledger.trust(heads, ledger.store.mark(), back=True) or ledger.bind(store)
     finally:
         ledger.close()
     if warning is not None:

@@ -616,13 +616,17 @@ def believed(reader: SqliteReader) -> Iterator[None]:
 
 
 class SqliteWriter(SqliteReader):
-    """A reader inside the one write transaction, that appends."""
+    """A reader inside the one write transaction, that appends.
 
-    __slots__ = ("appended",)
+    ``left``, after the commit, is how the files looked then, if nobody else had committed by that time.
+    """
+
+    __slots__ = ("appended", "left")
 
     def __init__(self, connection: apsw.Connection, turn: int = 0) -> None:
         super().__init__(connection, turn)
         self.appended: list[tuple[int, bytes]] = []
+        self.left: bytes | None = None
 
     def append(self, step: Step) -> int:
         """Store one commit and all that it changes; returns the chain's number."""

@@ -30,21 +30,33 @@ LEAST_SQLITE: Final = (3, 51, 3)
 _AGAIN: Final = "run the same command again later"
 
 
+_Look = tuple[int, int, int, int, int]
+_NO_LOG: Final[_Look] = (0, 0, 0, 0, 0)
+
+
 def mark(path: Path) -> bytes:
     """How database and WAL look from outside: a hash over device, inode, size and times, by ``stat`` only."""
-    seen = []
+    return _mark(*_looks(path))
+
+
+def _mark(database: _Look, log: _Look) -> bytes:
+    # An empty WAL and none hold the same.
+    seen = [database, log if log[2] else _NO_LOG]
+    return sha256(repr(seen).encode("ascii")).digest()
+
+
+def _looks(path: Path) -> tuple[_Look, _Look]:
+    """Device, inode, size and times of database and WAL."""
+    seen: list[_Look] = []
     for name in (str(path), f"{path}-wal"):
         try:
             # Twice a write: half of what Path.stat takes.
             found = os.stat(name)  # noqa: PTH116
         except FileNotFoundError:
-            seen.append((0, 0, 0, 0, 0))
+            seen.append(_NO_LOG)
         else:
             seen.append((found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns))
-    # An empty WAL and none hold the same.
-    if not seen[1][2]:
-        seen[1] = (0, 0, 0, 0, 0)
-    return sha256(repr(seen).encode("ascii")).digest()
+    return seen[0], seen[1]
 
 
 def _fixed(path: Path) -> bool:
@@ -139,7 +151,6 @@ class SqliteStore:
         self.fixed: Final = not create and _fixed(self.path)
         self.read_only: Final = read_only or self.fixed
         self._wal = Path(f"{self.path}-wal")
-        self.found: bytes | None = self.mark()
         self._turn = 0
         self._connection = self._connect()
         # True when a connection was given up and no other could be had.
@@ -276,7 +287,8 @@ class SqliteStore:
     def write(self) -> Iterator[SqliteWriter]:
         """One transaction; at the end of the block it is committed durably, or everything is rolled back.
 
-        Raises UnavailableError when nothing was committed, UnknownOutcomeError when that cannot be told.
+        ``left`` of the writer then says how that left the files. Raises UnavailableError when nothing was committed,
+        UnknownOutcomeError when that cannot be told.
         """
         if self.read_only:
             raise StoreError(
@@ -291,6 +303,7 @@ class SqliteStore:
             self._connection.execute("BEGIN IMMEDIATE")
             writer = SqliteWriter(self._connection, self._turn)
             try:
+                edits = writer.edits()
                 with believed(writer):
                     yield writer
                 self._usable()
@@ -301,6 +314,19 @@ class SqliteStore:
                 self._connection.execute("COMMIT")
             except apsw.Error as error:
                 self._settle(writer.appended, error)
+            else:
+                writer.left = self._left(edits)
+
+    def _left(self, edits: int) -> bytes | None:
+        """How our own commit left the files; None when another connection has committed since, or nobody can tell.
+
+        The look comes before the question: who commits between the two is seen by it, and after it by the next look.
+        """
+        with suppress(apsw.Error, OSError):
+            seen = self.mark()
+            if SqliteReader(self._connection, self._turn).edits() == edits:
+                return seen
+        return None
 
     def _settle(self, appended: list[tuple[int, bytes]], error: apsw.Error) -> None:
         """A COMMIT failed: look on a fresh connection whether it took place all the same.
@@ -378,11 +404,16 @@ class SqliteStore:
         beside = (*self.path.parent.glob(f"{name}*"), *self.path.parent.glob(f".{name}*"))
         return tuple(sorted(path for path in beside if path.is_file()))
 
-    def scrub(self) -> list[str]:
-        """After an erasure: let no trace of it stay in index, WAL or free pages; returns what could not be done."""
+    def scrub(self, before: bytes | None = None) -> tuple[list[str], bytes | None]:
+        """After an erasure: let no trace of it stay in index, WAL or free pages; returns what could not be done.
+
+        Also how that left the files, if they looked as ``before`` until then and nobody else has touched them.
+        """
         undone = []
         with self._lock, translated():
             self._usable()
+            edits = SqliteReader(self._connection, self._turn).edits()
+            ours = before == self.mark()
             try:
                 self._connection.execute("INSERT INTO postings(postings) VALUES('optimize')")
             except (apsw.BusyError, apsw.FullError, apsw.IOError) as error:
@@ -394,13 +425,37 @@ class SqliteStore:
             else:
                 if busy:
                     undone.append(f"the write-ahead log is being read by another process; {_AGAIN}")
-        return undone
+            return undone, self._left(edits) if ours else None
 
-    def close(self) -> None:
-        """Give the file back; a closed store serves no more. In a forked child nothing is touched."""
-        if os.getpid() == self._pid:
-            with self._lock:
-                self._connection.close()
+    def close(self, before: bytes | None = None) -> bytes | None:
+        """Give the file back; a closed store serves no more. In a forked child nothing is touched.
+
+        Returns how that left the files, if they looked as ``before`` until then and nobody else has touched them.
+        """
+        if os.getpid() != self._pid:
+            return None
+        with self._lock:
+            left = () if before is None else self._fold(before)
+            self._connection.close()
+        with suppress(OSError):
+            now = self.mark()
+            return now if now in left else None
+        return None
+
+    def _fold(self, before: bytes) -> tuple[bytes, ...]:
+        """Take the log in, as the last one to close would; how the files look then, with the log and without it.
+
+        What closes after that adds nothing to the database, so that an edit made beside it shows.
+        """
+        with suppress(apsw.Error, OSError):
+            edits = SqliteReader(self._connection, self._turn).edits()
+            if before == self.mark():
+                if not self.read_only:
+                    self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+                database, log = _looks(self.path)
+                if self._left(edits) == _mark(database, log):
+                    return _mark(database, log), _mark(database, _NO_LOG)
+        return ()
 
 
 def _sqlite_version() -> tuple[int, ...]:
