@@ -32,6 +32,7 @@ from ledgerstone.core.merkle import leaf_hash
 from ledgerstone.core.namespaces import unknown
 from ledgerstone.core.rules import Writing
 from ledgerstone.core.signing import Keyring, SigningKey
+from ledgerstone.core.sorts import checked
 from ledgerstone.core.values import (
     MAX_GET,
     MAX_IDEMPOTENCY_BYTES,
@@ -90,6 +91,7 @@ class _Place(NamedTuple):
     position: int
 
 
+@checked
 class Memory:
     """A store as one caller sees it. Every method is one transaction; none of them trusts what it reads.
 
@@ -140,10 +142,11 @@ class Memory:
         """
         if create and read_only:
             raise UsageError("a store is not made read-only")
-        where = Path(path).resolve()
+        where = _path("path", path).resolve()
+        folder = _folder(state)
         if read_only:
             keys = Keyring(pins=tuple(keys.public.values()))
-        anchors = None if state is None else Anchors(Path(state), str(where))
+        anchors = None if folder is None else Anchors(folder, str(where))
         if anchors is not None:
             anchors.check_path(where)
         if not (anywhere or read_only):
@@ -860,7 +863,7 @@ class Memory:
 
         The store goes on meanwhile. The key is not in it. Raises UsageError when the file is there already.
         """
-        return moving.backup(self._ledger, self.caller, Path(path))
+        return moving.backup(self._ledger, self.caller, _path("path", path))
 
     @classmethod
     def restore(
@@ -885,8 +888,8 @@ class Memory:
         ``discard``.
         """
         where = _place(path, anywhere=anywhere)
-        opening = moving.Opening(keys, caller, None if state is None else Path(state), clock, entropy)
-        return moving.restore(Path(backup), where, opening, accept=accept, discard=discard)
+        opening = moving.Opening(keys, caller, _folder(state), clock, entropy)
+        return moving.restore(_path("backup", backup), where, opening, accept=accept, discard=discard)
 
     def export(self, namespace: str | None = None) -> Exported[bytes]:
         """All canonical bytes of the store as lines of JSON, once it was verified; of one namespace, what it rests on.
@@ -919,7 +922,7 @@ class Memory:
         back. Adding takes admin; for ``accept`` see ``restore``.
         """
         where = _place(path, anywhere=anywhere)
-        opening = moving.Opening(keys, caller, None if state is None else Path(state), clock, entropy)
+        opening = moving.Opening(keys, caller, _folder(state), clock, entropy)
         return moving.import_lines(lines, where, opening, accept=accept)
 
     def records(self, namespace: str | None = None) -> Exported[Record]:
@@ -1013,9 +1016,29 @@ class Memory:
 
 def _place(path: str | Path, *, anywhere: bool) -> Path:
     """Where a store is to be put; a place that would lose it is refused."""
-    where = Path(path).resolve()
+    where = _path("path", path).resolve()
     if not anywhere:
         volumes.check(where)
+    return where
+
+
+def _path(name: str, given: str | Path) -> Path:
+    """A path that a file system can have, whatever stands there; UsageError else."""
+    try:
+        Path(given).stat()
+    except (FileNotFoundError, PermissionError):
+        pass
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else "U+0000 or a lone surrogate in it"
+        raise UsageError(f"{name}: a path, not {str(given)[:64]!a}: {why}") from None
+    return Path(given)
+
+
+def _folder(state: str | Path | None) -> Path | None:
+    """The directory in which this machine remembers, if it is to; UsageError for a file."""
+    where = None if state is None else _path("state", state)
+    if where is not None and where.is_file():
+        raise UsageError(f"state: a directory, and {where} is a file")
     return where
 
 

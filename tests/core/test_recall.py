@@ -305,7 +305,7 @@ SPACES = tuple(opaque("ns", number) for number in range(MAX_NAMED + 1))
         ),
         (Policy(as_of=0), Policy(as_of=-1), "as_of: a whole number from 0 to 9007199254740991, not -1"),
         (Policy(since=MAX_INTEGER), Policy(since=MAX_INTEGER + 1), "since: a whole number"),
-        (Policy(until=1), Policy(until=True), "until: a whole number from 0 to 9007199254740991, not True"),
+        (Policy(until=1), Policy(until=True), "until: a whole number or None, not bool"),
         (Policy(since=5, until=5), Policy(since=5, until=4), "since: not after until"),
     ],
 )

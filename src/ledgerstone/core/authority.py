@@ -8,6 +8,7 @@ from typing import Final
 
 from ledgerstone.core.entries import GrantEntry
 from ledgerstone.core.namespaces import ProjectHints
+from ledgerstone.core.sorts import check_fields
 from ledgerstone.core.values import DEFAULT_FLOOR, LIBRARY_LIMITS, Act, Limits, Origin, Refusal, Scope, Trust
 
 TRUST_OF_ORIGIN: Final = {
@@ -52,6 +53,9 @@ class Caller:
     acts: frozenset[Act] = frozenset(Act)
     floor: Trust = DEFAULT_FLOOR
     limits: Limits = LIBRARY_LIMITS
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,22 +10,21 @@ from typing import Any, Final, NamedTuple, TypeVar
 import orjson
 
 from ledgerstone.core import canonical
+from ledgerstone.core.sorts import check_fields
 from ledgerstone.core.values import (
     MAX_INTEGER,
+    MAX_KEY_BYTES,
     MAX_MAINTAINED,
     MAX_NAMED,
     Budget,
     Kind,
     Lane,
     Mode,
-    Origin,
     Policy,
     Recalled,
     Record,
-    Scope,
     Standing,
     Status,
-    Trust,
     time_text,
 )
 from ledgerstone.errors import CapacityError, UsageError
@@ -54,7 +53,7 @@ def check_budget(budget: Budget) -> None:
 
 def check_policy(policy: Policy) -> None:
     """A policy that can be followed: nothing in it contradicts itself; UsageError says what does."""
-    _check_sorts(policy)
+    check_fields(policy)
     maintained = policy.mode is Mode.TASK_MAINTENANCE
     if maintained != bool(policy.tasks):
         raise UsageError("tasks: mode task_maintenance shows the open tasks that are named, and no other mode does")
@@ -62,6 +61,8 @@ def check_policy(policy: Policy) -> None:
         raise UsageError(f"tasks: 1 to {MAX_MAINTAINED}, each once, not {len(policy.tasks)}")
     if len(policy.namespaces) > MAX_NAMED:
         raise UsageError(f"namespaces: at most {MAX_NAMED}, not {len(policy.namespaces)}")
+    if policy.key is not None:
+        canonical.text(policy.key, name="key", least=1, most=MAX_KEY_BYTES)
     past = policy.as_of is not None or policy.at is not None
     if policy.as_of is not None and policy.at is not None:
         raise UsageError("as_of and at: one of them says which past state is meant")
@@ -71,21 +72,10 @@ def check_policy(policy: Policy) -> None:
         raise UsageError("task_maintenance: open tasks are settled as they stand now")
     for name in ("as_of", "at", "since", "until"):
         value = getattr(policy, name)
-        if value is not None and not (type(value) is int and 0 <= value <= MAX_INTEGER):
+        if value is not None and not 0 <= value <= MAX_INTEGER:
             raise UsageError(f"{name}: a whole number from 0 to {MAX_INTEGER}, not {value!r}")
     if policy.since is not None and policy.until is not None and policy.since > policy.until:
         raise UsageError("since: not after until")
-
-
-def _check_sorts(policy: Policy) -> None:
-    if not isinstance(policy.mode, Mode):
-        raise UsageError(f"mode: a Mode ({', '.join(Mode)}), not {policy.mode!r}")
-    if policy.floor is not None and not isinstance(policy.floor, Trust):
-        raise UsageError(f"floor: a Trust, not {policy.floor!r}")
-    for name, sort in (("scopes", Scope), ("kinds", Kind), ("origins", Origin)):
-        for value in getattr(policy, name):
-            if not isinstance(value, sort):
-                raise UsageError(f"{name}: each a {sort.__name__}, not {value!r}")
 
 
 def lean(record: Record, lane: Lane | None = None) -> dict[str, Any]:

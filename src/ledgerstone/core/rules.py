@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import Final, NamedTuple, NoReturn
 
 from ledgerstone.core import canonical, merkle
 from ledgerstone.core.authority import TRUST_OF_ORIGIN, origin_of, trust_of
@@ -37,6 +37,7 @@ from ledgerstone.core.facts import Facts, Known
 from ledgerstone.core.fields import write_object
 from ledgerstone.core.projection import GRANTED, NAMED, PARTED, SET, lookups, undermined
 from ledgerstone.core.signing import key_id
+from ledgerstone.core.sorts import check_fields
 from ledgerstone.core.values import (
     DEFAULT_FLOOR,
     ISOLATED,
@@ -57,14 +58,14 @@ from ledgerstone.core.values import (
     Limits,
     NameOf,
     Origin,
-    Retention,
     Scope,
     Status,
     Trust,
 )
 from ledgerstone.core.words import telling
-from ledgerstone.errors import ConflictError, NotFoundError, RuleError, UsageError
+from ledgerstone.errors import ConflictError, NotFoundError, RuleError
 
+TIMES: Final = ("expires", "due", "valid_from", "valid_until")
 # What one open task costs of a context beside the bytes of its content: address, words, times, punctuation, rounded up.
 TASK_OVERHEAD_BYTES: Final = 224
 # What rules 1 lets open tasks take together: what a default recall has for them. Frozen with the rules.
@@ -112,26 +113,9 @@ def check_drafts(drafts: tuple[Draft, ...], limits: Limits) -> None:
     _check_keys([draft.key for draft in drafts if draft.key is not None])
 
 
-_TYPES: Final = (
-    ("kind", Kind),
-    ("status", Status | None),
-    ("retention", Retention),
-    ("external", bool),
-    *((name, tuple) for name in ("sources", "covers", "tags", "triggers")),
-    *((name, str | None) for name in ("key", "replaces", "source", "title", "place")),
-)
-
-
 def check_types(draft: Draft) -> None:
-    """What a draft is made of; UsageError names the field."""
-    if not isinstance(draft, Draft):
-        raise UsageError(f"draft: a text or a Draft, not {type(draft).__name__}")
-    for name, kind in _TYPES:
-        value: Any = getattr(draft, name)
-        if not isinstance(value, kind):
-            raise UsageError(f"{name}: not a {type(value).__name__}", hint="see ledgerstone.Draft for its type")
-        if isinstance(value, tuple) and not all(isinstance(one, str) for one in value):
-            raise UsageError(f"{name}: texts, and nothing else")
+    """What a draft is made of; UsageError names the field. Of times ``check_text`` says what they are."""
+    check_fields(draft, but=TIMES)
 
 
 def check_text(draft: Draft, limits: Limits) -> None:
@@ -152,7 +136,7 @@ def check_text(draft: Draft, limits: Limits) -> None:
     for trigger in draft.triggers:
         if not telling(trigger):
             refuse("triggers", f"at least one word besides such as 'the' and 'to', not {trigger!a}")
-    for name in ("expires", "due", "valid_from", "valid_until"):
+    for name in TIMES:
         value = getattr(draft, name)
         if value is not None and not (type(value) is int and 0 <= value <= MAX_INTEGER):
             refuse(name, f"whole microseconds UTC from 0 to {MAX_INTEGER}, not {value!r}")

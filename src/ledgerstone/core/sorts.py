@@ -1,0 +1,132 @@
+"""What an annotation allows: whatever else a caller passes is refused by name, before anything comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import StrEnum
+from functools import cache, wraps
+from types import FunctionType, NoneType, UnionType
+from typing import Any, Final, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from ledgerstone.errors import UsageError
+
+T = TypeVar("T")
+
+
+class Sort(NamedTuple):
+    """What may be passed: a test, and how it is called for one and for many."""
+
+    fits: Callable[[Any], bool]
+    one: str
+    many: str
+
+
+def checked(cls: type[T]) -> type[T]:
+    """A class whose public methods refuse, before they do anything, what their own annotations do not allow.
+
+    UsageError says the parameter, what it takes, and what came. Which texts and numbers are taken is for the method
+    to say.
+    """
+    for name, member in list(vars(cls).items()):
+        if name.startswith("_"):
+            continue
+        if isinstance(member, FunctionType):
+            setattr(cls, name, _checking(member))
+        elif isinstance(member, classmethod):
+            setattr(cls, name, classmethod(_checking(member.__func__)))
+    return cls
+
+
+def _checking(function: Callable[..., Any]) -> Callable[..., Any]:
+    code = function.__code__
+    names = code.co_varnames[1 : code.co_argcount]
+
+    @wraps(function)
+    def call(owner: Any, /, *args: Any, **named: Any) -> Any:
+        sorts = _sorts(function)
+        for name, value in (*zip(names, args, strict=False), *named.items()):
+            if name in sorts:
+                _check(name, value, sorts[name])
+        return function(owner, *args, **named)
+
+    return call
+
+
+def check_fields(value: Any, *, but: Iterable[str] = ()) -> None:
+    """Refuse an instance whose fields, all but some, are not what its class says of them; UsageError as ``checked``."""
+    kind: Any = type(value)
+    for name, sort in _sorts(kind).items():
+        if name not in but:
+            _check(name, getattr(value, name), sort)
+
+
+def _check(name: str, value: object, sort: Sort) -> None:
+    if not sort.fits(value):
+        raise UsageError(f"{name}: {sort.one}, not {_called(value)}")
+
+
+def _called(value: object) -> str:
+    """What came, by its type alone: it may be long, or a secret."""
+    if value is None:
+        return "None"
+    named = type(value).__name__
+    if isinstance(value, list | tuple | set | frozenset | dict) and value:
+        named += f" of {', '.join(sorted({type(member).__name__ for member in value}))}"
+    return named
+
+
+@cache
+def _sorts(annotated: Any) -> dict[str, Sort]:
+    """The sorts of what a function takes, or of a class's fields, made when they are first needed."""
+    return {name: sort_of(hint) for name, hint in get_type_hints(annotated).items() if name != "return"}
+
+
+def sort_of(hint: Any) -> Sort:
+    """The sort that an annotation stands for."""
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin in {Union, UnionType}:
+        members = [sort_of(one) for one in inner]
+        either = " or ".join(member.one for member in members)
+        return Sort(lambda value: any(member.fits(value) for member in members), either, either)
+    if origin in {tuple, frozenset, Sequence}:
+        kinds: Any = (list, tuple) if origin is Sequence else origin
+        member = sort_of(inner[0])
+        named = "list" if origin is Sequence else origin.__name__
+        return _plain(
+            lambda value: isinstance(value, kinds) and all(map(member.fits, value)), named, f" of {member.many}"
+        )
+    if origin is Mapping:
+        key, held = map(sort_of, inner)
+        return _plain(
+            lambda value: (
+                isinstance(value, Mapping) and all(map(key.fits, value)) and all(map(held.fits, value.values()))
+            ),
+            "mapping",
+            f" of {key.many} to {held.many}",
+        )
+    if origin is Iterable:
+        return _plain(lambda value: isinstance(value, Iterable) and not isinstance(value, str | bytes), "iterable")
+    if origin is Callable:
+        return _plain(callable, "function")
+    return _NAMED.get(hint) or _of_class(hint)
+
+
+def _plain(fits: Callable[[Any], bool], named: str, of: str = "") -> Sort:
+    article = "an" if named[0] in "aeiouAEIOU" else "a"
+    return Sort(fits, f"{article} {named}{of}", f"{named}s{of}")
+
+
+def _of_class(cls: type) -> Sort:
+    """An instance; of an enumeration of words it says which there are."""
+    words = f" ({', '.join(cls)})" if issubclass(cls, StrEnum) else ""
+    return _plain(lambda value: isinstance(value, cls), cls.__name__, words)
+
+
+# True is no number here, and a subclass of text no text: what is kept is exactly what was given.
+_NAMED: Final[dict[Any, Sort]] = {
+    NoneType: Sort(lambda value: value is None, "None", "None"),
+    str: Sort(lambda value: type(value) is str, "text", "texts"),
+    int: Sort(lambda value: type(value) is int, "a whole number", "whole numbers"),
+    bool: Sort(lambda value: type(value) is bool, "True or False", "truths"),
+    bytes: Sort(lambda value: type(value) is bytes, "bytes", "bytes"),
+}
