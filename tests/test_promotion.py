@@ -246,6 +246,48 @@ def test_a_repeated_promotion_gives_the_first_answer(scratch: Scratch, granted: 
     sound(scratch)
 
 
+@pytest.mark.parametrize("key", [None, "cedar"])
+def test_what_came_already_comes_no_second_time(scratch: Scratch, granted: Memory, key: str | None) -> None:
+    """The same version once more is answered with what stands there, and nothing is written; its next one comes."""
+    source = note(granted, key=key)
+    first = granted.promote(source.address, scope=Scope.USER)
+    before = scratch.heads()
+
+    again = granted.promote(source.memory, scope=Scope.USER)
+
+    assert (again.record, again.repeated, again.commit) == (first.record, True, first.commit)
+    assert scratch.heads() == before
+    other = granted.remember(Draft(text="Cedars want water.", replaces=source.address)).record
+    came = granted.promote(other.address, scope=Scope.USER)
+    assert (came.repeated, came.record.text) == (False, "Cedars want water.")
+
+
+def test_what_no_longer_stands_there_comes_again(scratch: Scratch, granted: Memory) -> None:
+    """Retracted there, or there with less trust than it would have now, it is promoted as if for the first time."""
+    source = note(granted)
+    low = scratch.by(MODEL).promote(source.address, scope=Scope.USER).record
+    high = granted.promote(source.address, scope=Scope.USER)
+    granted.retract(high.record.address, reason="Not there.")
+
+    again = granted.promote(source.address, scope=Scope.USER)
+
+    assert (low.trust, high.record.trust) == (Trust.MODEL_INFERRED, Trust.USER_EXPLICIT)
+    assert not high.repeated
+    assert not again.repeated
+    sound(scratch)
+
+
+def test_a_copy_names_the_session_that_promoted_it(scratch: Scratch, granted: Memory) -> None:
+    """The copy is of the session and the principal that promoted it; where it was said goes along as part of it."""
+    told_in = replace(ADA, session="with the doctor")
+    source = scratch.by(told_in).remember(Draft(text=LONG, source="chat 12", place="turn 3")).record
+
+    copy = granted.promote(source.address, scope=Scope.USER).record
+
+    assert (source.session, copy.session) == ("with the doctor", "morning")
+    assert (copy.source, copy.place) == ("chat 12", "turn 3")
+
+
 def test_an_erasure_follows_a_promotion(scratch: Scratch, granted: Memory) -> None:
     """Copies, copies of copies and the summaries that cover them go with the source, and are counted."""
     team = granted.share("team")
@@ -356,7 +398,7 @@ def test_a_forged_promotion_is_found(
     sound(scratch)
     monkeypatch.setattr(promoting, "PromotionEntry", lambda **fields: PromotionEntry(**{**fields, **forgery}))
     monkeypatch.setattr(rules, "check_promotion", lambda *_: None)
-    granted.promote(source.address, scope=Scope.USER)
+    granted.promote(note(granted, "Another.").address, scope=Scope.USER)
     monkeypatch.undo()
 
     report = granted.verify(full=True)

@@ -349,9 +349,10 @@ class Memory:
 
         Takes a grant to promote there, which no other act includes. It says the same under the same key, names by
         digest what it came from (``Record.promoted``), and is trusted no more than that, nor than whoever promotes it.
-        Under a key that is held there it is the next version, or contested. From then on each goes its own way, but
-        whoever erases the first erases the copies. A summary and an open task are not promoted (RuleError); what no
-        longer stands is a ConflictError.
+        Under a key that is held there it is the next version, or contested. What came before of this very version and
+        stands there, trusted no less, is the answer (``repeated``), and nothing is written. From then on each goes its
+        own way, but whoever erases the first erases the copies. A summary and an open task are not promoted
+        (RuleError); what no longer stands is a ConflictError.
         """
         if scope is None and namespace is None:
             raise UsageError("promote: where to?", hint="a scope, or the id of a namespace")
@@ -364,6 +365,9 @@ class Memory:
             if repeated is not None:
                 return _warned(block, repeated, self._ledger.notices())[0]
             source = promoting.source_of(reading, found.where, found.scope, found.position)
+            there = self._there(block, goal, source)
+            if there is not None:
+                return _warned(block, there, self._ledger.notices())[0]
             where, stamp = block.settle(goal, Act.PROMOTE)
             batch = Batch(
                 reading, where, namespace=where.namespace, stamp=stamp, limits=self.caller.limits, store=block.point()
@@ -373,6 +377,18 @@ class Memory:
             promoting.add(source, (where.namespace, goal.place.scope), batch, writing, allowed)
             answers = self._committed(block, batch, goal, idempotency_key, "promote", wire)
         return _warned(block, answers, self._ledger.notices())[0]
+
+    def _there(self, block: Block, goal: Target, source: promoting.Source) -> tuple[Remembered, ...] | None:
+        """The answer to a promotion of what stands there already; nothing is to be written then."""
+        if goal.place.namespace is None:
+            return None
+        block.authorize(Act.PROMOTE, goal.place)
+        where = block.identity.chain(goal.place.namespace)
+        record = promoting.there(block.reading, where, goal.place.scope, source, self.caller.origin)
+        if record is None:
+            return None
+        header = _header(block.reading, where, record.sequence)
+        return self._answers(block, where, [record], leaf_hash(entries.encode_header(header)), repeated=True)
 
     def _writing(self, namespace: str, origin: Origin) -> Writing:
         secret = self._secret(namespace)

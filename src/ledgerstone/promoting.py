@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ledgerstone.core import canonical, rules
 from ledgerstone.core.authority import TRUST_OF_ORIGIN
 from ledgerstone.core.entries import Content, Entry, PromotionEntry, RecordEntry
 from ledgerstone.core.facts import Known
+from ledgerstone.core.projection import PROMOTION
 from ledgerstone.core.rules import Promoted, Writing
-from ledgerstone.core.values import Draft, Scope, Status
+from ledgerstone.core.values import Draft, Origin, Record, Scope, Standing, Status
 from ledgerstone.errors import ConflictError
 from ledgerstone.reading import Chain, Reading
 from ledgerstone.writing import Batch
@@ -39,6 +40,21 @@ def source_of(reading: Reading, where: Chain, scope: Scope, position: int) -> So
             f"promote: {address} no longer stands", hint=f"get {known.memory}, read what stands now, and decide again"
         )
     return Source(where, scope, known, version.proven.entry, body, version.content)
+
+
+def there(reading: Reading, where: Chain, scope: Scope, source: Source, origin: Origin) -> Record | None:
+    """What came of a version to a namespace before and stands there, trusted no less than it would be now."""
+    digest = source.known.digest
+    least = min(source.known.trust, TRUST_OF_ORIGIN[origin])
+    for listed in reading.reader.lookup(where.number, PROMOTION, digest.hex()):
+        record = reading.record(where, scope, listed.position + 1)
+        if record.promoted == digest.hex() and record.standing in _STANDS and record.trust >= least:
+            return record
+    return None
+
+
+# Aside counts: it would stand aside again.
+_STANDS: Final = frozenset({Standing.CURRENT, Standing.COVERED, Standing.CONTESTED, Standing.HELD})
 
 
 def add(source: Source, goal: tuple[str, Scope], batch: Batch, writing: Writing, allowed: Collection[str]) -> None:

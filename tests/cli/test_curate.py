@@ -80,7 +80,7 @@ def test_a_shared_namespace_is_made_at_a_terminal(bound: Desk) -> None:
 
 def test_a_memory_is_promoted_at_a_terminal(bound: Desk) -> None:
     """Once it is granted; it is there in every project, and names what it came from. A program may not."""
-    address = bound.ask("remember", "Cedars want water", "--key", "cedar")["address"]
+    address = bound.ask("remember", "Cedars want water", "--key", "cedar", "--source", "chat 12")["address"]
     owner = bound.ask("namespaces")["bound"]["principal"]
     assert bound.sit("promote", address, "--scope", "user").code == 3
     assert bound.sit("grants", "add", owner, "promote", "--scope", "user", "--yes").code == 0
@@ -89,6 +89,8 @@ def test_a_memory_is_promoted_at_a_terminal(bound: Desk) -> None:
     shown = bound.sit("promote", address, "--scope", "user")
 
     copy = bound.ask("get", shown.out.decode().split()[0])
+    assert b"sees its source too: chat 12" in shown.out
+    assert b"nothing was written now" in bound.sit("promote", address, "--scope", "user").out
     assert (copy["scope"], copy["text"], copy["key"]) == ("user", "Cedars want water", "cedar")
     assert copy["promoted"] == bound.ask("get", address)["digest"]
     assert b"copy" in bound.sit("forget", address, "--dry-run").out

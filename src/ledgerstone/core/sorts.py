@@ -45,8 +45,8 @@ def _checking(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(owner: Any, /, *args: Any, **named: Any) -> Any:
         sorts = _sorts(function)
         for name, value in (*zip(names, args, strict=False), *named.items()):
-            if name in sorts:
-                _check(name, value, sorts[name])
+            if name in sorts and not sorts[name].fits(value):
+                raise _refusal(name, value, sorts[name])
         return function(owner, *args, **named)
 
     return call
@@ -56,13 +56,12 @@ def check_fields(value: Any, *, but: Iterable[str] = ()) -> None:
     """Refuse an instance whose fields, all but some, are not what its class says of them; UsageError as ``checked``."""
     kind: Any = type(value)
     for name, sort in _sorts(kind).items():
-        if name not in but:
-            _check(name, getattr(value, name), sort)
+        if not sort.fits(getattr(value, name)) and name not in but:
+            raise _refusal(name, getattr(value, name), sort)
 
 
-def _check(name: str, value: object, sort: Sort) -> None:
-    if not sort.fits(value):
-        raise UsageError(f"{name}: {sort.one}, not {_called(value)}")
+def _refusal(name: str, value: object, sort: Sort) -> UsageError:
+    return UsageError(f"{name}: {sort.one}, not {_called(value)}")
 
 
 def _called(value: object) -> str:
@@ -87,7 +86,7 @@ def sort_of(hint: Any) -> Sort:
     if origin in {Union, UnionType}:
         members = [sort_of(one) for one in inner]
         either = " or ".join(member.one for member in members)
-        return Sort(lambda value: any(member.fits(value) for member in members), either, either)
+        return Sort(_either([member.fits for member in members]), either, either)
     if origin in {tuple, frozenset, Sequence}:
         kinds: Any = (list, tuple) if origin is Sequence else origin
         member = sort_of(inner[0])
@@ -109,6 +108,17 @@ def sort_of(hint: Any) -> Sort:
     if origin is Callable:
         return _plain(callable, "function")
     return _NAMED.get(hint) or _of_class(hint)
+
+
+def _either(tests: list[Callable[[Any], bool]]) -> Callable[[Any], bool]:
+    def fits(value: Any) -> bool:
+        # A loop, and from the end: most of what may be None is None, and any() costs more than what it asks.
+        for test in reversed(tests):  # noqa: SIM110
+            if test(value):
+                return True
+        return False
+
+    return fits
 
 
 def _plain(fits: Callable[[Any], bool], named: str, of: str = "") -> Sort:

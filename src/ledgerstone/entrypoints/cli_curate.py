@@ -95,7 +95,8 @@ def _told(group: Condensable) -> str:
 def promote(door: Door, target: str, scope: str | None, namespace: str | None, idempotency_key: str | None) -> None:
     """Let a memory come to a wider scope; prints its address there.
 
-    It names what it came from, is trusted no more, and goes when that is erased. Takes a grant of its own:
+    It names what it came from, is trusted no more, and goes when that is erased. Where it stands there already, nothing
+    is written. Takes a grant of its own:
     ledgerstone grants add YOU promote --scope user
     """
     with door.memory() as memory:
@@ -106,6 +107,10 @@ def promote(door: Door, target: str, scope: str | None, namespace: str | None, i
             idempotency_key=idempotency_key,
         )
     written(door, answer)
+    if answer.record.source is not None:
+        from ledgerstone.entrypoints.shown import one_line
+
+        door.say(f"whoever may read it there sees its source too: {one_line(answer.record.source)}")
 
 
 @click.command

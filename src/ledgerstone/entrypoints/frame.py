@@ -232,7 +232,7 @@ def written(door: Door, answer: Remembered) -> None:
     for notice in answer.notices:
         door.say(notice)
     if answer.repeated:
-        door.say("it was written before under this idempotency key")
+        door.say("it was written before, and nothing was written now")
     for one in answer.similar:
         how = "says the same" if one.same else f"shares {one.overlap // 10} % of its words"
         door.say(f"{one.address} {how}: if this corrects it, use --replaces or retract one")
