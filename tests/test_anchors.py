@@ -710,6 +710,89 @@ def test_what_cannot_be_read_is_not_taken_for_nothing(desk: Desk) -> None:
     desk.open().close()
 
 
+GARBAGE: Final = {
+    "another alphabet": "\N{SNOWMAN}" * 9,
+    "half a line": "00000000000000000002 53216f0e16270950",
+    "no id": f"{2:020d} {'00' * 31} {3:020d}\n",
+}
+
+
+@pytest.mark.parametrize("garbage", GARBAGE)
+def test_a_head_that_cannot_be_told_any_more_is_not_taken_for_none(desk: Desk, garbage: str) -> None:
+    """An older copy would pass: reads are refused, verify names it, and what was there opens the store again."""
+    namespace, _ = newest(desk)
+    head = desk.anchors.folder / "heads" / namespace
+    kept = head.read_bytes()
+    head.write_text(GARBAGE[garbage], encoding="utf-8")
+
+    with desk.open() as memory, pytest.raises(CorruptionError, match="cannot be read any more") as refusal:
+        memory.list_records()
+    with desk.open(check=False) as memory:
+        found = memory.verify().findings
+
+    assert "verify --accept" in refusal.value.hint
+    assert [(one.code, one.namespace, one.sequence) for one in found] == [("anchor", namespace, None)]
+    head.write_bytes(kept)
+    desk.say("and on it goes")
+
+
+def test_an_owner_takes_a_store_whose_head_nobody_can_tell(desk: Desk) -> None:
+    """That is put on record, without a head that would be given up; from then on its head is known again."""
+    namespace, _ = newest(desk)
+    (desk.anchors.folder / "heads" / namespace).write_text("spoilt")
+
+    with desk.open(check=False) as memory:
+        assert memory.verify(accept=True).ok
+
+    with desk.open() as memory:
+        assert [event.target for event in memory.audit() if event.operation == "restore"] == [namespace]
+        assert len(memory.list_records().items) == 1
+    rolled_back(desk)
+    with pytest.raises(CorruptionError, match="behind commit"):
+        desk.open()
+
+
+def test_a_head_that_a_power_cut_left_empty_was_never_kept(desk: Desk) -> None:
+    """Without a byte of its own a file says nothing, and the first head that is seen is remembered."""
+    namespace, sequence = newest(desk)
+    (desk.anchors.folder / "heads" / namespace).write_bytes(b"\0" * 117)
+
+    desk.say("the second thing")
+
+    anchor = desk.anchors.newest(namespace)
+    assert anchor is not None
+    assert anchor.sequence == sequence + 1
+
+
+def test_a_commit_beside_a_head_that_cannot_be_told_says_so(desk: Desk) -> None:
+    """What is open goes on, since it has proven its head by itself; that it is not remembered is in the answer."""
+    namespace, _ = newest(desk)
+    with desk.open() as memory:
+        memory.list_records()
+        (desk.anchors.folder / "heads" / namespace).write_text("spoilt")
+
+        done = memory.remember("the second thing", scope=Scope.USER)
+
+    assert "not remembered outside the store" in done.notices[0]
+    with pytest.raises(CorruptionError, match="cannot be read any more"):
+        desk.open()
+
+
+@pytest.mark.parametrize("fence", [None, b"", b"\xff spoilt"])
+def test_a_lost_fence_excuses_no_rollback(desk: Desk, fence: bytes | None) -> None:
+    """It says how often something was remembered: without it an older copy is refused all the same, and ours opens."""
+    newer = rolled_back(desk)
+    file = desk.anchors.folder / "fence"
+    file.unlink() if fence is None else file.write_bytes(fence)
+
+    with pytest.raises(CorruptionError, match="behind commit"):
+        desk.open()
+
+    desk.put(newer)
+    desk.say("and on it goes")
+    desk.open().close()
+
+
 def test_a_write_that_is_done_is_not_refused_over_what_its_answer_says(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
@@ -15,13 +17,23 @@ from ledgerstone import (
     Mode,
     NotFoundError,
     Policy,
+    Recall,
+    Scope,
     SigningKey,
     StoreError,
+    Trust,
 )
+from ledgerstone import receipts as kept
 from ledgerstone.core import receipts
 from ledgerstone.core.entries import decode_header
-from tests.memories import ADA, EVENING, KEY, Scratch
-from tests.stores import plain_client
+from ledgerstone.core.signing import key_id
+from ledgerstone.following import enrolled
+from ledgerstone.resuming import SAMPLE
+from tests.memories import ADA, EVENING, KEY, SECOND, Scratch
+from tests.stores import open_memory, plain_client
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def furnished(ada: Memory) -> None:
@@ -249,3 +261,160 @@ def test_receipts_hold_after_the_key_that_signed_them_was_retired(scratch: Scrat
 
     assert scratch.memory.explain(name) == before
     assert [one.id for one in scratch.memory.receipts()] == [name]
+
+
+NEW_KEY: Final = SigningKey(seed=b"another seed of thirty-two bytes", secret=KEY.secret)
+
+
+def _sign(scratch: Scratch, context: Recall, at: int) -> str:
+    """Keep a receipt that whoever holds the first key made by himself, with all that it takes."""
+    drawn = receipts.draw(
+        context, Policy(), at=at, principal=_principal(scratch), floor=Trust.UNKNOWN, salt=bytes(32), keyring=KEYS
+    )
+    with scratch.memory._ledger.store.write() as writer:
+        writer.keep_receipt(drawn, receipts.MAX_RECEIPTS)
+    return drawn.id
+
+
+def _principal(scratch: Scratch) -> str | None:
+    with scratch.memory._ledger.reads(ADA) as (_, identity):
+        return identity.principal
+
+
+KEYS: Final = Keyring(KEY)
+
+
+@pytest.mark.parametrize("late", ["its date", "its heads"])
+def test_a_retired_key_signs_no_more_receipts(scratch: Scratch, late: str) -> None:
+    """One that is dated after the rotation, or saw what was written since, is a finding and not explained.
+
+    One that it signed before holds.
+    """
+    memory = scratch.memory
+    furnished(memory)
+    before = memory.recall("cedar")
+    scratch.wait(10)
+    memory.rotate(NEW_KEY)
+    retired = scratch.now
+    scratch.wait(10)
+    memory.remember("A larch.")
+    after = memory.recall("larch")
+
+    held = _sign(scratch, before, retired - SECOND)
+    forged = _sign(scratch, *{"its date": (before, scratch.now), "its heads": (after, retired - SECOND)}[late])
+
+    assert memory.explain(held).id == held
+    assert [(one.code, forged in one.message) for one in memory.verify().findings] == [("receipt", True)]
+    for act in (lambda: memory.explain(forged), memory.receipts):
+        with pytest.raises(CorruptionError, match="after its key was retired"):
+            act()
+    memory.drop_receipts([forged])
+    assert memory.verify().ok
+
+
+def test_a_receipt_is_signed_by_the_key_in_force_when_it_is_kept(
+    scratch: Scratch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever was in force when the recall began; so the receipt holds."""
+    memory = scratch.memory
+    furnished(memory)
+    keep = kept.keep
+
+    def rotated(*arguments: Any) -> Recall:
+        scratch.wait(1)
+        memory.rotate(NEW_KEY)
+        return keep(*arguments)
+
+    monkeypatch.setattr(kept, "keep", rotated)
+    name = memory.recall("cedar", receipt=True).receipt or ""
+
+    assert memory.explain(name).receipt.signer == key_id(NEW_KEY.public)
+    assert memory.verify().ok
+
+
+def _checked(scratch: Scratch, since: str | None, *, seed: int = 0) -> kept.Checked:
+    with scratch.memory._ledger.store.read() as reader:
+        keys = kept.keys(scratch.keys, enrolled(reader))
+        return kept.check(reader, keys, since, random.Random(seed).randbytes)
+
+
+@pytest.fixture
+def stocked(scratch: Scratch) -> list[str]:
+    """The receipts of a store that has some more of them than are drawn, oldest first."""
+    furnished(scratch.memory)
+    return [scratch.memory.recall(f"cedar {number}", receipt=True).receipt or "" for number in range(SAMPLE + 8)]
+
+
+def _spoil(scratch: Scratch, name: str) -> None:
+    with scratch.memory._ledger.store.write():
+        scratch.memory._ledger.store._connection.execute(  # type: ignore[attr-defined]
+            "UPDATE receipt SET signature = zeroblob(64) WHERE id = ?", (name,)
+        )
+
+
+def test_new_receipts_are_all_checked_and_of_the_older_ones_a_sample(scratch: Scratch, stocked: list[str]) -> None:
+    """What is wrong with a new one is always found, with an older one when it is drawn; without a point, always."""
+    newest, old, point = stocked[-1], stocked[3], stocked[-3]
+    _spoil(scratch, newest)
+    _spoil(scratch, old)
+
+    found = [_checked(scratch, point, seed=seed) for seed in range(40)]
+    whole = _checked(scratch, None)
+
+    assert {(one.kept, one.checked, one.newest) for one in found} == {(len(stocked), SAMPLE + 2, newest)}
+    assert all(newest in one.findings[-1].message for one in found)
+    assert {len(one.findings) for one in found} == {1, 2}
+    assert (len(whole.findings), whole.checked) == (2, len(stocked))
+
+
+def test_all_receipts_are_checked_when_the_last_point_is_gone(scratch: Scratch, stocked: list[str]) -> None:
+    """Taken out, it says nothing any more; what there are few of is checked whole."""
+    point = stocked[-3]
+    assert _checked(scratch, point).checked == SAMPLE + 2
+    scratch.memory.drop_receipts([point])
+
+    assert _checked(scratch, point).checked == len(stocked) - 1
+    scratch.memory.drop_receipts(stocked[:8])
+    assert _checked(scratch, stocked[-1]).checked == len(stocked) - 9
+
+
+def test_verify_goes_on_from_the_receipts_that_it_checked(tmp_path: Path) -> None:
+    """The first run checks all, the next one a sample of those and what is new; in full, all again. It says so."""
+
+    def checked(*, full: bool = False) -> tuple[int, int]:
+        found = memory.verify(full=full)
+        assert found.ok
+        return found.receipts, found.receipts_checked
+
+    with open_memory(tmp_path / "store.db", state=tmp_path / "state") as memory:
+        memory.remember("The cedar is wet.", scope=Scope.USER)
+        for _ in range(SAMPLE + 8):
+            memory.recall("cedar", receipt=True)
+
+        first, second = checked(), checked()
+        memory.recall("cedar", receipt=True)
+        third, whole = checked(), checked(full=True)
+
+    every = SAMPLE + 8
+    assert (first, second) == ((every, every), (every, SAMPLE))
+    assert (third, whole) == ((every + 1, SAMPLE + 1), (every + 1, every + 1))
+
+
+def test_receipts_that_others_may_have_touched_are_all_checked_by_the_next_verification(tmp_path: Path) -> None:
+    """A read that finds the rest of an edited store sound has not looked at them, and says so to nobody as done."""
+    path, state = tmp_path / "store.db", tmp_path / "state"
+    with open_memory(path, state=state) as memory:
+        memory.remember("The cedar is wet.", scope=Scope.USER)
+        for _ in range(SAMPLE + 8):
+            memory.recall("cedar", receipt=True)
+        assert memory.verify().ok
+    connection = plain_client(path)
+    connection.execute("UPDATE receipt SET signature = zeroblob(64) WHERE row = 5")
+    connection.close()
+
+    with open_memory(path, create=False, state=state) as memory:
+        assert memory.list_records().items
+        found = memory.verify()
+
+    assert (found.since is not None, found.receipts_checked) == (True, SAMPLE + 8)
+    assert [one.code for one in found.findings] == ["receipt"]

@@ -309,19 +309,27 @@ def test_a_store_that_is_not_remembered_is_verified_in_full(tmp_path: Path) -> N
     assert [(each.since, each.reason) for each in found] == [(None, "nothing is remembered of this store")] * 2
 
 
-@pytest.mark.parametrize("milestones", ["a name without a head\n", "ns_0000000000000000 7 00ff 0\n", ""])
+MILESTONES: Final = {
+    "a name without a head\n": "cannot be read",
+    "\N{SNOWMAN}\x00": "cannot be read",
+    f"ns_0000000000000000 7 {'ff' * 32} 0\n": "the chains are not those that were verified before",
+    "": "it was not verified here before",
+}
+
+
+@pytest.mark.parametrize("milestones", MILESTONES)
 def test_a_milestone_that_is_no_head_of_the_store_counts_for_nothing(tmp_path: Path, milestones: str) -> None:
-    """Spoilt, of another store, or emptied by a power cut: everything is replayed, and it is written anew."""
+    """Spoilt, of another store, or emptied by a power cut: everything is replayed, it says why, and is written anew."""
     with remembering(tmp_path) as memory:
         memory.remember("the first thing", scope=Scope.USER)
         heads = memory.verify().heads
         [file] = (tmp_path / "state").glob("stores/*/verified")
-        file.write_text(milestones)
+        file.write_text(milestones, encoding="utf-8")
 
         again, after = memory.verify(), memory.verify()
 
     assert (again.since, again.heads, again.ok) == (None, heads, True)
-    assert again.reason
+    assert MILESTONES[milestones] in str(again.reason)
     assert after.since == {name: sequence for name, (sequence, _) in heads.items()}
 
 

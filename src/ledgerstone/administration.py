@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from ledgerstone.anchors import Anchor
 from ledgerstone.core import canonical, rules
 from ledgerstone.core.authority import Caller, Denial, Place
 from ledgerstone.core.entries import (
@@ -40,6 +39,7 @@ from ledgerstone.identity import Identity, Target
 from ledgerstone.ledger import Block, DeniedError, Ledger, owner_of
 from ledgerstone.reading import Listing, Reading
 from ledgerstone.store.protocol import Row, Writer
+from ledgerstone.verifying import Gone
 
 
 def _store_place(reading: Reading) -> Place:
@@ -254,18 +254,22 @@ def bound(ledger: Ledger, caller: Caller) -> dict[str, Any]:
 def accept(ledger: Ledger, caller: Caller) -> Report:
     """Take a store without any other fault as it is; that, and which heads are given up, is put on record in it."""
 
-    def admit(block: Block, gone: Mapping[str, Anchor]) -> None:
+    def admit(block: Block, gone: Gone) -> None:
         give_up(block, gone, unknown=not ledger.anchored)
 
     return ledger.accept(caller, admit)
 
 
-def give_up(block: Block, gone: Mapping[str, Anchor], *, unknown: bool = False) -> None:
+def give_up(block: Block, gone: Gone, *, unknown: bool = False) -> None:
     """Put on record which heads are given up, and that an unknown store is taken, by somebody who may administer."""
     grant = block.authorize(Act.ADMIN, _store_place(block.reading))
     rows = [rules.plain(RestoreEntry(namespace=block.reading.store.namespace))] if unknown and not gone else []
     rows += [
-        rules.plain(RestoreEntry(namespace=name, abandoned_sequence=anchor.sequence, abandoned=anchor.commit))
+        rules.plain(
+            RestoreEntry(namespace=name)
+            if anchor is None
+            else RestoreEntry(namespace=name, abandoned_sequence=anchor.sequence, abandoned=anchor.commit)
+        )
         for name, anchor in sorted(gone.items())
     ]
     for start in range(0, len(rows), MAX_DRAFTS):

@@ -16,6 +16,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
 
+from ledgerstone.core.merkle import HASH_BYTES
 from ledgerstone.errors import CorruptionError, UnavailableError
 
 try:
@@ -32,10 +33,21 @@ LOCK_SECONDS: Final = 0.005
 _LINE: Final = 20 + 1 + 64 + 1 + 20 + 1
 _FENCE_LINE: Final = 20 + 1 + 64 + 1
 _ERASED_LINE: Final = 64
+_RECEIPT: Final = "receipt "
 _FENCE: Final = "fence"
 _MEANT: Final = "erasing"
 _READ: Final = os.O_RDONLY
 _WRITE: Final = os.O_RDWR | os.O_CREAT
+
+
+class Verified(NamedTuple):
+    """Up to where everything was verified here: by namespace a head, and the newest receipt that was checked by then.
+
+    Both say where to go on from, and nothing of them is believed.
+    """
+
+    heads: Mapping[str, tuple[int, bytes]] = {}
+    receipt: str | None = None
 
 
 class Anchor(NamedTuple):
@@ -110,8 +122,27 @@ class Anchors:
         return self._fence()[1] != ""
 
     def newest(self, namespace: str) -> Anchor | None:
-        """The newest head of a chain that was recorded."""
-        return _anchor(self._read(f"heads/{namespace}", _LINE))
+        """The newest head of a chain that was recorded; None when none was ever kept.
+
+        Raises CorruptionError when one was, and nobody can tell which: an older copy of the store would pass then.
+        """
+        return self._head(namespace, self._read(f"heads/{namespace}", _LINE))
+
+    def _head(self, namespace: str, line: bytes) -> Anchor | None:
+        if not line.strip(b"\0"):
+            # A file that a power cut left without a byte of its own: nothing that was in it had been kept yet.
+            return None
+        try:
+            return _anchor(line)
+        except ValueError:
+            raise abandons(namespace, None, 0) from None
+
+    def later(self, anchor: Anchor, since: int) -> bool:
+        """Whether an anchor was recorded after the folder had been written so often, so that a snapshot may lack it.
+
+        The fence is written first: where it is behind an anchor it was lost, and that excuses nothing.
+        """
+        return since < anchor.tick <= self.tick()
 
     def record(
         self, look: Callable[[], bytes | None], heads: Mapping[str, tuple[int, bytes]], *, back: bool = False
@@ -119,7 +150,8 @@ class Anchors:
         """Remember heads that were committed, unless a newer one is known, and how the files ``look`` after that.
 
         ``look`` is asked when it is this writer's turn; None leaves what was recorded before. ``back`` lets a head
-        go back: what an owner accepts after a restore. Raises OSError when it cannot be kept.
+        go back: what an owner accepts after a restore. Raises OSError when it cannot be kept, CorruptionError when it
+        cannot be told what is newer.
         """
         with self._locked() as fence:
             # Nobody else writes now: what is read once is whole.
@@ -137,25 +169,29 @@ class Anchors:
             os.pwrite(fence, _fence_line(tick, before if mark is None else mark.hex()), 0)
 
     def _is_newer(self, namespace: str, sequence: int) -> bool:
-        before = _anchor(os.pread(self._descriptor(f"heads/{namespace}", _WRITE), _LINE, 0))
+        line = os.pread(self._descriptor(f"heads/{namespace}", _WRITE), _LINE, 0)
+        before = self._head(namespace, line)
         return before is None or before.sequence < sequence
 
-    def verified(self) -> dict[str, tuple[int, bytes]]:
-        """The milestones: by namespace the head up to which everything was verified here; empty when never."""
-        text = self._readable(lambda: (self.folder / "verified").read_text(encoding="ascii"), "")
-        found = {}
-        for line in text.splitlines():
-            namespace, _, rest = line.partition(" ")
-            anchor = _anchor(rest.encode("ascii"))
-            if anchor is None:
-                # A power cut may leave the file short: then nothing is known to have been verified.
-                return {}
-            found[namespace] = anchor.sequence, anchor.commit
-        return found
+    def verified(self) -> Verified:
+        """Up to where everything was verified here; of nothing when that was never done."""
 
-    def keep_verified(self, heads: Mapping[str, tuple[int, bytes]]) -> None:
-        """Remember the heads up to which everything was verified. Raises OSError when it cannot be kept."""
-        lines = (f"{name} {sequence} {commit.hex()} 0\n" for name, (sequence, commit) in heads.items())
+        def read() -> Verified:
+            lines = (self.folder / "verified").read_text(encoding="ascii").splitlines()
+            receipt = lines.pop().removeprefix(_RECEIPT) if lines and lines[-1].startswith(_RECEIPT) else None
+            parts = [line.partition(" ") for line in lines]
+            anchors = {namespace: _anchor(rest.encode("ascii")) for namespace, _, rest in parts}
+            return Verified({name: (one.sequence, one.commit) for name, one in anchors.items()}, receipt)
+
+        return self._readable(read, Verified())
+
+    def keep_verified(self, heads: Mapping[str, tuple[int, bytes]], receipt: str | None = None) -> None:
+        """Remember up to where everything was verified; nothing of it without heads. OSError when that cannot be."""
+        if not heads:
+            (self.folder / "verified").unlink(missing_ok=True)
+            return
+        lines = [f"{name} {sequence} {commit.hex()} 0\n" for name, (sequence, commit) in heads.items()]
+        lines += [] if receipt is None else [f"{_RECEIPT}{receipt}\n"]
         self._exchange("verified", "".join(lines))
 
     def keep_erased(self, commitments: Iterable[bytes]) -> None:
@@ -283,6 +319,24 @@ class Anchors:
             each.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
+def abandons(namespace: str, anchor: Anchor | None, sequence: int) -> CorruptionError:
+    """The refusal of a chain, up to a sequence, that lacks the head that was remembered; None: nobody can tell."""
+    if anchor is None:
+        return CorruptionError(
+            f"{namespace}: which head was seen here cannot be read any more, so an older copy of this store would pass",
+            hint="a damaged disk? if this store is the newest that you have, run: ledgerstone verify --accept",
+        )
+    if sequence < anchor.sequence:
+        return CorruptionError(
+            f"{namespace}: the head is commit {sequence}, behind commit {anchor.sequence} seen here",
+            hint="a restored backup? if you put it there yourself, run: ledgerstone verify --accept",
+        )
+    return CorruptionError(
+        f"{namespace}: commit {anchor.sequence} is not the one that was seen here: another history",
+        hint="a copy that went on by itself? if you put it there yourself, run: ledgerstone verify --accept",
+    )
+
+
 def _wait_for(lock: Callable[[], object], folder: Path) -> None:
     """Try again while somebody else holds the lock, but not for ever: whoever holds it may have been stopped."""
     for _ in range(LOCK_TRIES):
@@ -303,6 +357,7 @@ def _commitments(folder: Path, *patterns: str) -> frozenset[bytes]:
 
 
 def _fenced(line: bytes) -> tuple[int, str]:
+    """How often the folder was written, and the mark; what says neither costs a verification, and no more."""
     tick, _, mark = line.decode("ascii", "replace").partition(" ")
     return (int(tick) if tick.isdigit() else 0), mark.strip()
 
@@ -311,10 +366,9 @@ def _fence_line(tick: int, mark: str) -> bytes:
     return f"{tick:020d} {mark:64}\n".encode("ascii")
 
 
-def _anchor(line: bytes) -> Anchor | None:
-    parts = line.decode("ascii", "replace").split()
-    try:
-        sequence, commit, tick = parts
-        return Anchor(int(sequence), bytes.fromhex(commit), int(tick))
-    except ValueError:
-        return None
+def _anchor(line: bytes) -> Anchor:
+    """A head as it is written down; ValueError for anything else."""
+    sequence, commit, tick = line.decode("ascii").split()
+    if len(commit) != 2 * HASH_BYTES:
+        raise ValueError(f"{commit!r} is the id of no commit")
+    return Anchor(int(sequence), bytes.fromhex(commit), int(tick))

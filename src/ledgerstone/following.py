@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
+from typing import NamedTuple
 
 from ledgerstone.core import chain, entries
 from ledgerstone.core.entries import KeyEntry
 from ledgerstone.core.signing import COMMIT, Keyring
+from ledgerstone.errors import CorruptionError
 from ledgerstone.store.protocol import ChainRow, Reader
+
+
+class Enrolment(NamedTuple):
+    """A key as the store chain enrolled it: by which of its commits, and when."""
+
+    entry: KeyEntry
+    sequence: int
+    at: int
 
 
 def in_force(reader: Reader, row: ChainRow, keyring: Keyring) -> Keyring:
@@ -29,9 +40,15 @@ def in_force(reader: Reader, row: ChainRow, keyring: Keyring) -> Keyring:
     return Keyring() if signer is None else trusted.alone(trusted.public[signer])
 
 
-def enrolled(reader: Reader, number: int) -> tuple[bytes, ...]:
-    """The public keys that a verified store chain enrolled, oldest first."""
-    return tuple(entry.public for _, entry in _entries(reader, number))
+def enrolled(reader: Reader) -> Iterator[Enrolment]:
+    """The keys that a verified store enrolled, oldest first."""
+    row = reader.chain(reader.first_chain() or "")
+    for sequence, entry in () if row is None else _entries(reader, row.number):
+        header = reader.header(row.number, sequence) if row is not None else None
+        # What cannot be read is a fault that the verification names.
+        with suppress(CorruptionError):
+            if header is not None:
+                yield Enrolment(entry, sequence, entries.read_stamp(header)[0].at)
 
 
 def _entries(reader: Reader, number: int) -> Iterator[tuple[int, KeyEntry]]:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Final
 
 from ledgerstone import resuming, verifying
-from ledgerstone.anchors import Anchor, Anchors
+from ledgerstone.anchors import Anchors, abandons
 from ledgerstone.core import canonical, entries, rules
 from ledgerstone.core.authority import LOCAL_GRANTS, Caller, Denial, Place
 from ledgerstone.core.entries import (
@@ -38,9 +38,9 @@ from ledgerstone.errors import (
     UsageError,
 )
 from ledgerstone.identity import Identity, Target
-from ledgerstone.reading import Anchored, Chain, Heads, Reading, abandons
+from ledgerstone.reading import Anchored, Chain, Heads, Reading
 from ledgerstone.store.protocol import Reader, Store, Writer
-from ledgerstone.verifying import UNWATCHED, Watch
+from ledgerstone.verifying import UNWATCHED, Gone, Watch
 from ledgerstone.writing import Batch
 
 MAX_REFUSALS: Final = 256
@@ -167,7 +167,7 @@ class Ledger:
                 yield block
             block.warning = self.remember_heads(reading.committed, writer.left)
 
-    def accept(self, caller: Caller, admit: Callable[[Block, Mapping[str, Anchor]], None]) -> Report:
+    def accept(self, caller: Caller, admit: Callable[[Block, Gone], None]) -> Report:
         """Verify, and remember what is there in place of what was remembered, in one write block.
 
         ``admit`` judges the caller, and commits what is accepted; it is asked only when nothing else is wrong.
@@ -184,13 +184,14 @@ class Ledger:
                 admit(Block(self, writer, reading, Identity(reading, caller, denials)), gone)
             heads = {**report.heads, **reading.committed}
             warning = self.trust(heads, writer.left, back=True) or self.bind(reading.store.namespace)
+            self.keep_verified(report.heads)
         if warning is not None:
             raise UnavailableError(warning, hint="see to the state directory, then run: ledgerstone verify --accept")
         return report
 
     def verified(
         self, reader: Reader, since: int, *, watch: Watch = UNWATCHED, full: bool = True
-    ) -> tuple[Report, dict[str, Anchor]]:
+    ) -> tuple[Report, Gone]:
         """What a verification finds, and the heads that were seen here and are gone.
 
         Unless it is to be ``full``, what was verified here before is not replayed again.
@@ -206,10 +207,14 @@ class Ledger:
 
     def _resumed(self, reader: Reader, watch: Watch) -> Report:
         """Verify from where that was last done on this machine; all of it, with the reason, when that cannot be."""
-        milestones = {} if self.anchors is None else self.anchors.verified()
-        reason = (
-            "it was not verified here before" if self.anchors is not None else "nothing is remembered of this store"
-        )
+        milestones: resuming.Milestones = {}
+        reason = "nothing is remembered of this store"
+        if self.anchors is not None:
+            reason = "it was not verified here before"
+            try:
+                milestones = self.anchors.verified().heads
+            except UnavailableError as error:
+                reason = error.message
         # Others may have changed what is old: none of it is to be taken on trust then.
         if milestones and not self._ours(self.store.mark()):
             milestones, reason = {}, "another program changed its files"
@@ -220,11 +225,15 @@ class Ledger:
             reason = str(error)
         return replace(verifying.verify(reader, self.keyring, watch), reason=reason)
 
-    def keep_verified(self, report: Report) -> None:
+    def receipt_verified(self) -> str | None:
+        """The newest receipt that was checked when all was verified here."""
+        return None if self.anchors is None else self.anchors.verified().receipt
+
+    def keep_verified(self, heads: Mapping[str, tuple[int, bytes]], receipt: str | None = None) -> None:
         """Remember up to where a store was verified; where that cannot be kept, all is verified the next time."""
         if self.anchors is not None:
             with suppress(OSError, UnavailableError):
-                self.anchors.keep_verified(report.heads)
+                self.anchors.keep_verified(heads, receipt)
 
     def tick(self) -> int:
         """How often heads were remembered outside the store; to be asked before a snapshot begins."""
@@ -284,7 +293,8 @@ class Ledger:
             with suppress(OSError):
                 # Only if nobody has touched it meanwhile is what was verified what is there.
                 self.anchors.record(lambda: mark if mark == self.store.mark() else None, report.heads)
-            self.keep_verified(report)
+            # Of its receipts none was checked.
+            self.keep_verified(report.heads)
         self.heads.fenced = self._opened = True
         self._edits, self._mark = edits, mark
 
@@ -319,7 +329,7 @@ class Ledger:
 
         try:
             self.anchors.record(look, heads, back=back)
-        except (OSError, UnavailableError) as error:
+        except (OSError, UnavailableError, CorruptionError) as error:
             return f"committed, but not remembered outside the store: {error}"
         return None
 
@@ -328,6 +338,8 @@ class Ledger:
         self.heads = Heads()
         self.heads.fenced = self._opened = self.anchors is not None
         self._edits = None
+        # Whoever verified all of it, receipts too, says so after that.
+        self.keep_verified({})
         return self.remember_heads(heads, left, back=back)
 
     def doubt(self) -> None:

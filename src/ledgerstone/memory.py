@@ -70,7 +70,6 @@ from ledgerstone.semantic import Coverage, Indexed, Lane, Scorer
 from ledgerstone.semantic import coverage as semantic_coverage
 from ledgerstone.semantic import index as semantic_index
 from ledgerstone.store import open_store
-from ledgerstone.store.protocol import Reader
 from ledgerstone.verifying import UNWATCHED, Watch
 from ledgerstone.writing import Batch
 
@@ -834,16 +833,19 @@ class Memory:
             watch = Watch(progress or UNWATCHED.progress, found or UNWATCHED.found)
             report, gone = ledger.verified(reader, since, watch=watch, full=full)
             findings = report.findings + forgetting.returned(ledger, reader)
-            findings += tuple(receipts.findings(reader, _and_earlier(reader, ledger.keyring)))
+            keys = receipts.keys(ledger.keyring, enrolled(reader))
+            newest = None if report.since is None else ledger.receipt_verified()
+            checked = receipts.check(reader, keys, newest, ledger.entropy)
+            findings += checked.findings
             if expected is not None:
                 from ledgerstone import proving  # noqa: PLC0415
 
-                findings += proving.missing(reader, report.heads, expected, _and_earlier(reader, ledger.keyring))
-            report = replace(report, findings=findings)
+                findings += proving.missing(reader, report.heads, expected, keys.keyring)
+            report = replace(report, findings=findings, receipts=checked.kept, receipts_checked=checked.checked)
         if report.ok and not gone and mark == ledger.store.mark():
             if report.since is None:
                 ledger.trust(report.heads, mark)
-            ledger.keep_verified(report)
+            ledger.keep_verified(report.heads, checked.newest)
         return verifying.naming(report, gone)
 
     def rebuild(self) -> Report:
@@ -1067,13 +1069,6 @@ def _warned(block: Block, answers: tuple[Remembered, ...], notices: tuple[str, .
 
 def _noticed(record: Record, notices: tuple[str, ...]) -> Record:
     return replace(record, notices=notices) if notices else record
-
-
-def _and_earlier(reader: Reader, keyring: Keyring) -> Keyring:
-    """The trusted keys, and those that signed the verified store before them: what they signed then still counts."""
-    row = reader.chain(reader.first_chain() or "")
-    earlier = () if row is None else enrolled(reader, row.number)
-    return Keyring(pins=(*keyring.public.values(), *earlier))
 
 
 def _check_newest(record: Record) -> None:

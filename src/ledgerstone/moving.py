@@ -32,6 +32,7 @@ from ledgerstone.ledger import DeniedError, Ledger, owner_of
 from ledgerstone.reading import Heads, Reading
 from ledgerstone.store import alone, copy_store, open_store
 from ledgerstone.store.protocol import Reader, Writer
+from ledgerstone.verifying import Gone
 
 T = TypeVar("T")
 
@@ -315,7 +316,7 @@ def _put(draft: Path, path: Path, opening: Opening, *, accept: bool, discard: bo
     replaced = _exchange(draft, path, present, discard=discard)
     if known is not None:
         _remember(opening, path, store, heads)
-    abandoned = {name: anchor.sequence for name, anchor in gone.items()}
+    abandoned = {name: anchor.sequence for name, anchor in gone.items() if anchor is not None}
     return _moved(path, heads)._replace(replaced=replaced, abandoned=abandoned)
 
 
@@ -369,31 +370,37 @@ def _head(reader: Reader, namespace: str) -> tuple[int, bytes]:
     return row.sequence, row.commit
 
 
-def _abandoned(reader: Reader, report: Report, present: _Present | None, known: Anchors | None) -> dict[str, Anchor]:
+def _abandoned(
+    reader: Reader, report: Report, present: _Present | None, known: Anchors | None
+) -> dict[str, Anchor | None]:
     """The heads that stand at a path, or were seen there, and that a store to be put there does not contain."""
     store = reader.first_chain()
-    gone: dict[str, Anchor] = {}
+    gone: dict[str, Anchor | None] = {}
     if known is not None and known.store() in {None, store}:
         gone |= verifying.abandoned(reader, report.heads, known, known.tick())
     if present is not None and present.store == store:
         for name, (sequence, commit) in present.heads.items():
             row = reader.chain(name)
             data = None if row is None or row.sequence < sequence else reader.header(row.number, sequence)
-            if (data is None or leaf_hash(data) != commit) and (name not in gone or gone[name].sequence < sequence):
+            seen = gone.get(name)
+            if (data is None or leaf_hash(data) != commit) and (seen is None or seen.sequence < sequence):
                 gone[name] = Anchor(sequence, commit, 0)
     return gone
 
 
-def _refuse_loss(path: Path, gone: Mapping[str, Anchor], strange: Iterable[str | None]) -> None:
+def _refuse_loss(path: Path, gone: Gone, strange: Iterable[str | None]) -> None:
     """Refuse to give up heads, or another store, without being told so."""
     hint = "to give it up, add --accept; what is given up stays on record, and the file is kept beside the new one"
     for other in strange:
         raise ConflictError(f"{path} is the place of another store, {other}", hint=hint)
     for name, anchor in sorted(gone.items()):
         more = f", nor heads of {len(gone) - 1} more namespaces" if len(gone) > 1 else ""
+        lost = "the head" if anchor is None else f"commit {anchor.sequence}"
+        known = (
+            "which was seen here and cannot be read any more" if anchor is None else "which is here or was seen here"
+        )
         raise ConflictError(
-            f"what is to stand at {path} does not contain commit {anchor.sequence} of {name}, which is here or was "
-            f"seen here{more}",
+            f"what is to stand at {path} does not contain {lost} of {name}, {known}{more}",
             hint=hint,
         )
 

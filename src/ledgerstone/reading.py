@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any, Final, NamedTuple
 
-from ledgerstone.anchors import Anchor, Anchors
+from ledgerstone.anchors import Anchors, abandons
 from ledgerstone.core import canonical, chain, entries, merkle, signing, state
 from ledgerstone.core.chain import Head
 from ledgerstone.core.entries import (
@@ -210,7 +210,7 @@ class Reading:
             return True
         head = where.head
         if anchor.sequence > head.sequence:
-            if anchor.tick > anchored.since:
+            if anchored.anchors.later(anchor, anchored.since):
                 return False
             raise abandons(where.namespace, anchor, head.sequence)
         expected = head.id
@@ -679,19 +679,6 @@ class SnapshotFacts:
 
     def open_tasks(self) -> tuple[int, int]:
         return self._reading.reader.open_size(self._where.number, DEFAULT_FLOOR.value)
-
-
-def abandons(namespace: str, anchor: Anchor, sequence: int) -> CorruptionError:
-    """The refusal of a chain, up to a sequence, that does not contain the head that was remembered."""
-    if sequence < anchor.sequence:
-        return CorruptionError(
-            f"{namespace}: the head is commit {sequence}, behind commit {anchor.sequence} seen here",
-            hint="a restored backup? if you put it there yourself, run: ledgerstone verify --accept",
-        )
-    return CorruptionError(
-        f"{namespace}: commit {anchor.sequence} is not the one that was seen here: another history",
-        hint="a copy that went on by itself? if you put it there yourself, run: ledgerstone verify --accept",
-    )
 
 
 def status_of(entry: Entry) -> Status:

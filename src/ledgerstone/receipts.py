@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final, NamedTuple
@@ -11,15 +11,17 @@ import orjson
 
 from ledgerstone.core import receipts
 from ledgerstone.core.authority import Caller
-from ledgerstone.core.entries import KeyEntry
+from ledgerstone.core.entries import KeyEntry, decode_header
 from ledgerstone.core.merkle import leaf_hash
-from ledgerstone.core.receipts import MAX_RECEIPTS, Drawn, Receipt
+from ledgerstone.core.receipts import MAX_RECEIPTS, Drawn, End, Receipt
 from ledgerstone.core.signing import Keyring
 from ledgerstone.core.values import Finding, Policy, Recall
 from ledgerstone.errors import CorruptionError, NotFoundError, UsageError
+from ledgerstone.following import Enrolment
 from ledgerstone.identity import Identity
 from ledgerstone.ledger import Ledger
 from ledgerstone.reading import Reading
+from ledgerstone.resuming import draw
 from ledgerstone.store.protocol import Reader
 
 MAX_SHOWN: Final = 100
@@ -51,14 +53,28 @@ class Explained:
     public: bytes | None
 
 
+class Keys(NamedTuple):
+    """By which keys receipts are checked, and where those ended that others took over from."""
+
+    keyring: Keyring
+    ended: Mapping[str, End]
+
+
+class Checked(NamedTuple):
+    """What is wrong with receipts, how many are kept and how many of them were checked, and which is the newest."""
+
+    findings: tuple[Finding, ...]
+    kept: int
+    checked: int
+    newest: str | None
+
+
 def keep(ledger: Ledger, caller: Caller, context: Recall, policy: Policy, at: int) -> Recall:
     """The context with the id of its receipt, which is signed and durably in the store by then."""
-    keyring = ledger.keyring
-    if keyring.signer is None:
-        raise ledger.read_only()
     floor = caller.floor if policy.floor is None else max(caller.floor, policy.floor)
     with ledger.writes(caller) as block:
-        principal = block.identity.principal
+        # The key in force under the lock: one that was retired since the recall signs nothing more.
+        keyring, principal = block.reading.keyring, block.identity.principal
         drawn = receipts.draw(
             context, policy, at=at, principal=principal, floor=floor, salt=ledger.entropy(32), keyring=keyring
         )
@@ -86,15 +102,42 @@ def _theirs(drawn: Drawn, identity: Identity) -> bool:
     return receipt is not None and receipt.principal is not None and receipt.principal == identity.principal
 
 
-def _and_earlier(reading: Reading, keyring: Keyring) -> Keyring:
-    """The trusted keys, and those that the store proves it was signed by before: what they signed then still counts."""
-    proven = (reading.listed(row).proven.entry for row in reading.reader.catalog(reading.store.number, "key"))
-    earlier = (entry.public for entry in proven if isinstance(entry, KeyEntry))
-    return Keyring(pins=(*keyring.public.values(), *earlier))
+def keys(trusted: Keyring, enrolled: Iterable[Enrolment]) -> Keys:
+    """The trusted keys, and those by which the store was signed before them: what they signed then still counts."""
+    every = list(enrolled)
+    ended = {entry.retires: End(sequence, at) for entry, sequence, at in every if entry.retires is not None}
+    return Keys(Keyring(pins=(*trusted.public.values(), *(one.entry.public for one in every))), ended)
 
 
-def _checked(drawn: Drawn, keyring: Keyring) -> Receipt:
-    receipt, wrong = receipts.check(drawn, keyring)
+def _proven(reading: Reading) -> Iterator[Enrolment]:
+    """The keys that the store proves it enrolled."""
+    for row in reading.reader.catalog(reading.store.number, "key"):
+        proven = reading.listed(row).proven
+        if isinstance(proven.entry, KeyEntry):
+            yield Enrolment(proven.entry, proven.sequence, proven.stamp.at)
+
+
+def _judged(reader: Reader, drawn: Drawn, by: Keys) -> tuple[Receipt | None, str | None]:
+    """A receipt that holds by itself, and whose key signed while it was in force; or what is wrong with it."""
+    receipt, wrong = receipts.check(drawn, by.keyring)
+    end = None if receipt is None else by.ended.get(receipt.signer)
+    if receipt is not None and end is not None:
+        wrong = receipts.outlived(receipt, end, _points(reader, receipt))
+    return (receipt, None) if wrong is None else (None, wrong)
+
+
+def _points(reader: Reader, receipt: Receipt) -> Iterator[int]:
+    """The sequences of the store chain at which the heads of a receipt were made, as far as they are there."""
+    for seen in receipt.heads:
+        row = reader.chain(seen.namespace)
+        data = None if row is None else reader.header(row.number, seen.sequence)
+        if data is not None and leaf_hash(data) == seen.id:
+            point = decode_header(data).store
+            yield seen.sequence if point is None else point.sequence
+
+
+def _checked(reader: Reader, drawn: Drawn, by: Keys) -> Receipt:
+    receipt, wrong = _judged(reader, drawn, by)
     if receipt is None:
         raise CorruptionError(f"receipt {drawn.id}: {wrong}", hint="run: ledgerstone verify")
     return receipt
@@ -107,8 +150,8 @@ def _asked(drawn: Drawn) -> str | None:
 
 def explain(reading: Reading, identity: Identity, keyring: Keyring, name: str) -> Explained:
     """See ``Memory.explain``."""
-    drawn, keyring = _own(reading.reader, identity, name), _and_earlier(reading, keyring)
-    receipt = _checked(drawn, keyring)
+    drawn, by = _own(reading.reader, identity, name), keys(keyring, _proven(reading))
+    receipt = _checked(reading.reader, drawn, by)
     chains = {where.namespace: (where, place.scope) for where, place in identity.visible()[0]}
     numbers = {where.number: (where, scope) for where, scope in chains.values()}
     items = []
@@ -126,7 +169,7 @@ def explain(reading: Reading, identity: Identity, keyring: Keyring, name: str) -
         items=tuple(items),
         data=drawn.data,
         signature=drawn.signature,
-        public=keyring.public.get(receipt.signer),
+        public=by.keyring.public.get(receipt.signer),
     )
 
 
@@ -134,12 +177,12 @@ def listed(reading: Reading, identity: Identity, keyring: Keyring, limit: int) -
     """See ``Memory.receipts``."""
     if not 1 <= limit <= MAX_SHOWN:
         raise UsageError(f"limit: 1 to {MAX_SHOWN}, not {limit}")
-    keyring = _and_earlier(reading, keyring)
+    by = keys(keyring, _proven(reading))
     own = (drawn for drawn in reading.reader.receipts(newest=True) if _theirs(drawn, identity))
     return tuple(
         Explained(
             id=drawn.id,
-            receipt=_checked(drawn, keyring),
+            receipt=_checked(reading.reader, drawn, by),
             query=_asked(drawn),
             items=(),
             data=drawn.data,
@@ -169,14 +212,26 @@ def drop(ledger: Ledger, caller: Caller, names: Sequence[str]) -> int:
     return len(gone)
 
 
-def findings(reader: Reader, keyring: Keyring) -> Iterator[Finding]:
-    """What is wrong with the receipts that are kept: of themselves, or beside the history they speak of."""
-    for drawn in reader.receipts(newest=False):
-        receipt, wrong = receipts.check(drawn, keyring)
+def check(reader: Reader, by: Keys, since: str | None, entropy: Callable[[int], bytes]) -> Checked:
+    """What is wrong with the receipts that are kept: of themselves, or beside the history they speak of.
+
+    All of them; or those newer than one that was checked before, and a sample of the others.
+    """
+    names = reader.receipt_names()
+    chosen = names
+    if since in names:
+        new = names.index(since)
+        older = sorted(draw(len(names) - new, entropy))
+        chosen = [*names[:new], *(names[new + each] for each in older)]
+    found = []
+    for name in reversed(chosen):
+        drawn = reader.receipt(name)
+        receipt, wrong = (None, "it is not there") if drawn is None else _judged(reader, drawn, by)
         if receipt is not None:
             wrong = _beside(reader, receipt)
         if wrong is not None:
-            yield Finding("receipt", "", None, f"receipt {drawn.id}: {wrong}")
+            found.append(Finding("receipt", "", None, f"receipt {name}: {wrong}"))
+    return Checked(tuple(found), len(names), len(chosen), names[0] if names else None)
 
 
 def _beside(reader: Reader, receipt: Receipt) -> str | None:

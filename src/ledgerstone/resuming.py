@@ -24,7 +24,7 @@ from ledgerstone.verifying import UNWATCHED, Watch, commits, promotions
 from ledgerstone.writing import word_row
 
 SAMPLE: Final = 64
-"""How many of the older commits are drawn and looked at each time."""
+"""How many of the older commits are drawn and looked at each time, and how many of the older receipts."""
 
 Milestones = Mapping[str, tuple[int, bytes]]
 """By namespace, sequence and id of the head up to which everything was replayed and found good on this machine."""
@@ -462,15 +462,20 @@ def _finish(reader: Reader, where: Chain, replay: Replay, earlier: Earlier | Non
         replay.find("state", None, "nodes of the state tree are not what history says")
 
 
+def draw(size: int, entropy: Callable[[int], bytes]) -> set[int]:
+    """Which of so many are looked at, each as likely as any other; all of few."""
+    drawn: set[int] = set(range(size)) if size <= SAMPLE else set()
+    while len(drawn) < min(SAMPLE, size):
+        drawn.add(int.from_bytes(entropy(8)) % size)
+    return drawn
+
+
 _Signed = Callable[[str, bytes, bytes], bool]
 
 
 def _sample(reading: Reading, parts: list[_Part], entropy: Callable[[int], bytes], signed: _Signed) -> int:
     """Look at some of the older commits, each as likely as any other: bytes, contents, rows; returns how many."""
-    older = sum(part.older for part in parts)
-    drawn: set[int] = set(range(older)) if older <= SAMPLE else set()
-    while len(drawn) < min(SAMPLE, older):
-        drawn.add(int.from_bytes(entropy(8)) % older)
+    drawn = draw(sum(part.older for part in parts), entropy)
     start = 0
     for part in parts:
         own = sorted(one - start for one in drawn if start <= one < start + part.older)

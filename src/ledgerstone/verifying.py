@@ -383,17 +383,26 @@ def derived_words(change: Change, content: Content | None, texts: dict[int, Cont
     return None if text is None else word_row(change.position, text)
 
 
+Gone = Mapping[str, Anchor | None]
+"""By namespace the head that was seen here and is gone; None where nobody can tell any more which one that was."""
+
+
 def abandoned(
     reader: Reader, heads: Mapping[str, tuple[int, bytes]], anchors: Anchors, since: int
-) -> dict[str, Anchor]:
+) -> dict[str, Anchor | None]:
     """The anchors that a verified store does not contain: heads that were seen here and are gone.
 
     What was remembered after ``since`` may be newer than the snapshot, and tells nothing.
     """
-    gone: dict[str, Anchor] = {}
+    gone: dict[str, Anchor | None] = {}
     for namespace, (sequence, _) in heads.items():
-        anchor, row = anchors.newest(namespace), reader.chain(namespace)
-        if anchor is None or row is None or (anchor.sequence > sequence and anchor.tick > since):
+        row = reader.chain(namespace)
+        try:
+            anchor = anchors.newest(namespace)
+        except CorruptionError:
+            gone[namespace] = None
+            continue
+        if anchor is None or row is None or (anchor.sequence > sequence and anchors.later(anchor, since)):
             continue
         data = reader.header(row.number, anchor.sequence) if anchor.sequence <= sequence else None
         if data is None or chain.link(data)[0] != anchor.commit:
@@ -401,10 +410,12 @@ def abandoned(
     return gone
 
 
-def naming(report: Report, gone: Mapping[str, Anchor]) -> Report:
+def naming(report: Report, gone: Gone) -> Report:
     """The report, with each head that is gone as a finding."""
     found = tuple(
         Finding("anchor", name, anchor.sequence, f"commit {anchor.commit.hex()[:16]} was seen here, and is gone")
+        if anchor is not None
+        else Finding("anchor", name, None, "which head was seen here cannot be read any more")
         for name, anchor in sorted(gone.items())
     )
     return replace(report, findings=report.findings + found)

@@ -63,6 +63,25 @@ def test_a_signed_receipt_that_cannot_be_is_refused(changes: dict[str, canonical
     assert receipts.check(signed(), KEYS)[1] is None
 
 
+@pytest.mark.parametrize(
+    ("at", "points", "wrong"),
+    [
+        (7, (4, 2), None),
+        (8, (), "it is dated after its key was retired"),
+        (7, (4, 5), "it names a head from after its key was retired"),
+    ],
+    ids=["in time", "too late", "too new a head"],
+)
+def test_a_key_signs_no_receipt_once_it_has_ended(at: int, points: tuple[int, ...], wrong: str | None) -> None:
+    """Neither one that is dated after that, nor one that saw what came after it; up to then it does."""
+    receipt, _ = receipts.check(signed(at=at), KEYS)
+    assert receipt is not None
+
+    found = receipts.outlived(receipt, receipts.End(sequence=5, at=7), points)
+
+    assert found == (None if wrong is None else f"{wrong} (signer {KEYS.signer})")
+
+
 def test_a_receipt_holds_without_its_query() -> None:
     """Once it is erased; a query that is another one is found out."""
     found = drawn()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -91,6 +92,13 @@ class Drawn(NamedTuple):
     signature: bytes
     salt: bytes
     query: bytes
+
+
+class End(NamedTuple):
+    """Where a key ended: by which commit of the store chain another one took over, and when."""
+
+    sequence: int
+    at: int
 
 
 def draw(
@@ -198,3 +206,15 @@ def check(drawn: Drawn, keyring: signing.Keyring) -> tuple[Receipt | None, str |
     elif [one.rank for one in receipt.chosen] != list(range(len(receipt.chosen))):
         wrong = "its ranks are not places in a context"
     return (receipt, None) if wrong is None else (None, wrong)
+
+
+def outlived(receipt: Receipt, end: End, points: Iterable[int]) -> str | None:
+    """How a receipt shows that the key which signed it had ended by then, or None.
+
+    ``points`` are the sequences of the store chain at which its heads were made.
+    """
+    if receipt.at > end.at:
+        return f"it is dated after its key was retired (signer {receipt.signer})"
+    if any(point >= end.sequence for point in points):
+        return f"it names a head from after its key was retired (signer {receipt.signer})"
+    return None

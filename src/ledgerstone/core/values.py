@@ -501,7 +501,8 @@ class Report:
 
     ``since`` is None when everything was replayed, for the ``reason`` given if that was not asked for. Else it maps
     a namespace to the commit up to which it had been verified before; of those ``older`` commits ``sampled`` were
-    drawn by chance and looked at, and all others were replayed.
+    drawn by chance and looked at, and all others were replayed. Of the ``receipts`` that are kept
+    ``receipts_checked`` were held to history.
     """
 
     findings: tuple[Finding, ...]
@@ -512,6 +513,8 @@ class Report:
     since: dict[str, int] | None = None
     older: int = 0
     sampled: int = 0
+    receipts: int = 0
+    receipts_checked: int = 0
     reason: str | None = None
 
     @property

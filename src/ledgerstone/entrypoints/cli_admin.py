@@ -180,9 +180,10 @@ def _extent(report: Report) -> str:
     if report.since is None:
         return "" if report.reason is None else f"everything was replayed: {report.reason}"
     new = report.commits - report.older
+    receipts = f"; {report.receipts_checked} of {shown.count(report.receipts, 'receipt')}" if report.receipts else ""
     return (
         f"replayed: {shown.count(new, 'commit')} since the last time; of {report.older} older ones {report.sampled} "
-        "were drawn and looked at; all of them: verify --full"
+        f"were drawn and looked at{receipts}; all of them: verify --full"
     )
 
 

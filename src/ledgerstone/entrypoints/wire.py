@@ -265,6 +265,8 @@ def report(found: Report) -> dict[str, Any]:
         "full": found.since is None,
         **_present(reason=found.reason, since=found.since, hint=found.hint),
         **({} if found.since is None else {"older": found.older, "sampled": found.sampled}),
+        "receipts": found.receipts,
+        "receipts_checked": found.receipts_checked,
         "heads": _heads(found.heads),
     }
 

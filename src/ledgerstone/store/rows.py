@@ -548,6 +548,10 @@ class SqliteReader:
         row = self._one("SELECT id, body, signature, salt, query FROM receipt WHERE id = ?", name)
         return None if row is None else Drawn(*row)
 
+    def receipt_names(self) -> list[str]:
+        """The ids of all receipts, newest first."""
+        return self._column("SELECT id FROM receipt ORDER BY row DESC")
+
     def receipts(self, *, newest: bool) -> Iterator[Drawn]:
         """All receipts, newest or oldest first."""
         order = "DESC" if newest else "ASC"
