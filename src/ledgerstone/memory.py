@@ -1044,7 +1044,7 @@ def _path(name: str, given: str | Path) -> Path:
     """A path that a file system can have, whatever stands there; UsageError else."""
     try:
         Path(given).stat()
-    except (FileNotFoundError, PermissionError):
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
         pass
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else "U+0000 or a lone surrogate in it"
