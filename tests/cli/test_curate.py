@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 if TYPE_CHECKING:
     from tests.cli.conftest import Desk
 
@@ -76,6 +78,18 @@ def test_a_shared_namespace_is_made_at_a_terminal(bound: Desk) -> None:
     assert bound.ask("namespaces")["bound"]["shared"] == [made]
     assert "team" in bound.invoke("namespaces").stdout
     assert [item["scope"] for item in bound.ask("recall", "cedars")["items"]] == ["shared"]
+
+
+@pytest.mark.parametrize("options", [("--before", "2026-01-01"), ("--limit", "3"), ("--scope", "user")])
+def test_what_a_plan_looks_at_goes_with_a_plan(bound: Desk, options: tuple[str, str]) -> None:
+    """A summary written with it is refused, and not written without it; a plan takes it."""
+    address = bound.ask("remember", "A cedar of a good age and height")["address"]
+
+    code, error = bound.refuse("compact", "A cedar", "--covers", address, *options)
+
+    assert (code, error["message"]) == (2, f"{options[0]}: with --plan only")
+    assert bound.ask("compact", "--plan", *options)
+    assert bound.ask("compact", "A cedar", "--covers", address)["kind"] == "summary"
 
 
 def test_a_memory_is_promoted_at_a_terminal(bound: Desk) -> None:

@@ -15,7 +15,7 @@ from ledgerstone.semantic.lane import FRESH
 from tests.cli.conftest import Desk
 
 TEXTS = FRESH + 22
-BEHIND = f"semantic: degraded: 22 of {TEXTS} not yet indexed"
+BEHIND = f"semantic: degraded: 22 of {TEXTS} not yet indexed; run: ledgerstone index"
 
 
 @pytest.fixture

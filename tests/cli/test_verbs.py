@@ -153,6 +153,31 @@ def test_heads_come_when_asked_for(bound: Desk) -> None:
 
     assert [head["sequence"] for head in heads.values()] == [sequence]
     assert "heads" not in bound.ask("recall", "x")
+    assert bound.refuse("recall", "x", "--format", "markdown", "--heads")[1]["message"]
+    assert "--heads: goes with --json" in bound.invoke("recall", "x", "--heads").stderr
+
+
+def test_heads_stand_beside_the_budget(bound: Desk) -> None:
+    """What a budget counts is the context: without the heads an answer fits it, as it does where none are asked for."""
+    for number in range(20):
+        bound.ask("remember", f"cedar {number} " + "x" * 100)
+
+    bare, with_heads = (bound.ask("recall", "cedar", "--bytes", "1000", *more) for more in ((), ("--heads",)))
+
+    heads = with_heads.pop("heads")
+    assert heads
+    assert with_heads == bare
+    assert len(json.dumps(bare, ensure_ascii=False, separators=(",", ":")).encode()) <= 1000
+
+
+def test_a_list_keeps_to_a_tag(bound: Desk) -> None:
+    """Of what stands, what has it among its tags; without the option all comes."""
+    bound.ask("remember", "one", "--tag", "a", "--tag", "b")
+    bound.ask("remember", "two", "--tag", "b")
+
+    assert [item["text"] for item in bound.ask("list", "--tag", "a")["items"]] == ["one"]
+    assert [item["text"] for item in bound.ask("list", "--tag", "b", "--limit", "1")["items"]] == ["two"]
+    assert len(bound.ask("list")["items"]) == 2
 
 
 def test_the_audit_trail_names_who_and_what(bound: Desk) -> None:
@@ -328,7 +353,7 @@ def test_every_family_of_errors_has_a_documented_exit_code() -> None:
 
 
 def test_every_command_is_documented_and_has_json() -> None:
-    """docs/cli.md names each command; the help lists each under a heading; each takes --json."""
+    """docs/cli.md names each command; the help lists each under a heading; each that gives an answer takes --json."""
 
     def commands(group: click.Group, prefix: str = "") -> dict[str, click.Command]:
         found: dict[str, click.Command] = {}
@@ -344,7 +369,8 @@ def test_every_command_is_documented_and_has_json() -> None:
 
     assert [name for name in every if f"`{name}" not in page] == []
     assert sorted(main.list_commands(click.Context(main))) == sorted(main.commands)
-    assert [name for name, command in every.items() if not any(p.name == "as_json" for p in command.params)] == []
+    without = [name for name, command in every.items() if not any(p.name == "as_json" for p in command.params)]
+    assert without == ["mcp"]
     assert [name for name in HOSTS if f"`{name}`" not in page] == []
 
 

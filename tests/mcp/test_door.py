@@ -590,7 +590,7 @@ def test_recall_says_how_much_meaning_has_not_seen_yet(home: Home, talk: Talk) -
         memory.index_vectors()
         caught_up = talk("recall", query="bakery", max_bytes=1024)
 
-    assert behind["notices"] == ["semantic: degraded: 23 of 151 not yet indexed"]
+    assert behind["notices"] == ["semantic: degraded: 23 of 151 not yet indexed; run: ledgerstone index"]
     assert len(json.dumps(behind, separators=(",", ":")).encode()) <= 1024
     assert "notices" not in caught_up
     assert caught_up["items"][0]["text"] == "We buy bread on Saturdays."

@@ -95,9 +95,9 @@ def test_lane_says_how_much_is_not_indexed_yet(tmp_path: Path) -> None:
     behind = Corner(tmp_path / "store.db", Lane(static_table, fresh=1))
     behind.remember(*NOTES)
 
-    assert behind.found("doctor").notices == ("semantic: degraded: 3 of 4 not yet indexed",)
+    assert behind.found("doctor").notices == ("semantic: degraded: 3 of 4 not yet indexed; run: ledgerstone index",)
     assert behind.memory.index_vectors(2) == (2, 2)
-    assert behind.found("doctor").notices == ("semantic: degraded: 1 of 4 not yet indexed",)
+    assert behind.found("doctor").notices == ("semantic: degraded: 1 of 4 not yet indexed; run: ledgerstone index",)
     assert behind.memory.index_vectors() == (2, 0)
     assert behind.found("doctor").notices == ()
     behind.memory.close()

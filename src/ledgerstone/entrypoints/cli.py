@@ -91,7 +91,7 @@ def main(ctx: click.Context, /, *, read_only: bool, **flags: str | None) -> None
 
 @main.command
 @click.argument("text", metavar="TEXT|-")
-@click.option("--kind", type=click.Choice([kind.value for kind in Kind]), default="note", show_default=True)
+@click.option("--kind", type=_choice(Kind), default="note", show_default=True, help="What it is.")
 @click.option("--scope", type=click.Choice(WRITABLE), help="Where it applies.  [default: the project]")
 @click.option("--namespace", metavar="ID", help="One namespace by its id, in place of a scope.")
 @click.option("--key", help="A name for what it is about; the next text under it replaces this one.")
@@ -108,7 +108,13 @@ def main(ctx: click.Context, /, *, read_only: bool, **flags: str | None) -> None
     multiple=True,
     help="Words of a query that bring a reminder to mind. (many)",
 )
-@click.option("--retention", type=click.Choice([each.value for each in Retention]), default="long_term")
+@click.option(
+    "--retention",
+    type=_choice(Retention),
+    default="long_term",
+    show_default=True,
+    help="How long it is meant to live; nothing goes by itself.",
+)
 @click.option("--tag", "tags", multiple=True, help="A tag. (many)")
 @click.option("--title", help="The title of where it comes from.")
 @click.option("--source", metavar="ADDRESS", help="Where it comes from: a page, a file, a conversation.")
@@ -166,7 +172,7 @@ def remember(door: Door, /, text: str, scope: str | None, namespace: str | None,
 @click.option(
     "--format", "form", type=click.Choice(["text", "markdown"]), default="text", help="markdown: for a prompt."
 )
-@click.option("--heads", is_flag=True, help="With --json: the heads it was read at.")
+@click.option("--heads", is_flag=True, help="With --json: the heads it was read at, beside the budget.")
 @click.option("--receipt", is_flag=True, help="Keep signed evidence of what was chosen: ledgerstone explain shows it.")
 @verb
 def recall(
@@ -190,6 +196,8 @@ def recall(
     """
     if door.json and form == "markdown":
         raise UsageError("--format markdown and --json: one of them", hint="what they say is the same")
+    if heads and not door.json:
+        raise UsageError("--heads: goes with --json")
     given = door.settings().budget
     budget = replace(
         given,
@@ -255,17 +263,19 @@ def get(door: Door, target: str) -> None:
 @click.argument("what", type=click.Choice(["recent", "tasks", "all"]), default="recent")
 @click.option("--limit", type=click.IntRange(1, MAX_LIST), default=20, show_default=True)
 @click.option("--cursor", help="Continue where an earlier list ended.")
-@click.option("--kind", type=click.Choice([kind.value for kind in Kind]), help="Only what is of this kind.")
+@click.option("--kind", type=_choice(Kind), help="Only what is of this kind.")
 @click.option("--key", help="Only what has this key.")
+@click.option("--tag", help="Only what has this tag.")
 @verb
-def list_(door: Door, what: str, limit: int, cursor: str | None, kind: str | None, key: str | None) -> None:
+def list_(door: Door, /, what: str, limit: int, cursor: str | None, **only: str | None) -> None:
     """List what stands, the open tasks, or all versions."""
+    kind, key, tag = only["kind"], only["key"], only["tag"]
 
     def fits(record: Record) -> bool:
-        return (kind is None or record.kind.value == kind) and (key is None or record.key == key)
+        return kind in {None, record.kind.value} and key in {None, record.key} and (tag is None or tag in record.tags)
 
     with door.memory() as memory:
-        if kind is None and key is None:
+        if kind is key is tag is None:
             page = memory.list_records(what, cursor=cursor, limit=limit)
         else:
             page = _fitting(memory, what, cursor, limit, fits)

@@ -416,7 +416,7 @@ def _sdk() -> Iterator[None]:
 
 
 @click.command
-@verb
+@click.pass_obj
 def mcp(door: Door) -> None:
     """Serve MCP on standard input and output."""
     if door.terminal:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 # Where a promotion may go without the id of a namespace.
 _WIDER: Final = (Scope.PROJECT, Scope.USER, Scope.GLOBAL)
+# Where records stand.
+_HELD: Final = [each.value for each in Scope if each is not Scope.STORE]
 # How many texts are indexed between two words on how far it is.
 AT_ONCE: Final = 256
 
@@ -28,9 +30,9 @@ AT_ONCE: Final = 256
 @click.option("--idempotency-key", metavar="NAME", help="Said again under the same name, it is not written twice.")
 @click.option("--plan", is_flag=True, help="Write nothing; show what could be condensed.")
 @click.option("--before", type=moment, metavar="TIME", help="With --plan: said before this.  [default: not the newest]")
-@click.option("--scope", type=click.Choice([each.value for each in Scope]), help="With --plan: only there.")
+@click.option("--scope", type=click.Choice(_HELD), help="With --plan: only there.")
 @click.option("--namespace", metavar="ID", help="With --plan: only there.")
-@click.option("--limit", type=click.IntRange(1, 64), default=8, show_default=True, help="With --plan: so many groups.")
+@click.option("--limit", type=click.IntRange(1, 64), help="With --plan: so many groups.  [default: 8]")
 @verb
 def compact(door: Door, /, text: str | None, covers: tuple[str, ...], **asked: Any) -> None:
     """Keep a summary that stands for what it covers.
@@ -43,11 +45,16 @@ def compact(door: Door, /, text: str | None, covers: tuple[str, ...], **asked: A
     if asked.pop("plan"):
         if text is not None or covers or any(write.values()):
             raise UsageError("compact --plan: writes nothing, so there is no summary and nothing it covers")
-        scope = asked.pop("scope")
+        asked = {name: value for name, value in asked.items() if value is not None}
+        if "scope" in asked:
+            asked["scope"] = Scope(asked["scope"])
         with door.memory() as memory:
-            found = memory.compaction_candidates(scope=None if scope is None else Scope(scope), **asked)
-        _planned(door, found, newest=asked["before"] is not None)
+            found = memory.compaction_candidates(**asked)
+        _planned(door, found, newest="before" in asked)
         return
+    planned = [f"--{name}" for name, value in asked.items() if value is not None]
+    if planned:
+        raise UsageError(f"{', '.join(planned)}: with --plan only", hint="a summary goes where that is which it covers")
     if text is None:
         raise UsageError("compact: a summary, or --plan", hint="the plan proposes addresses to cover")
     if not covers:

@@ -257,7 +257,8 @@ def _closest(look: _Look, scores: dict[int, int]) -> dict[int, int]:
     late = [row.position for row in tail.rows if row.position >= through]
     fresh = dict(texts(reader, number, late[max(len(late) - lane.fresh, 0) :]))
     if behind > len(fresh):
-        notices.append(f"semantic: degraded: {behind - len(fresh):,} of {tail.documents:,} not yet indexed")
+        left = f"{behind - len(fresh):,} of {tail.documents:,}"
+        notices.append(f"semantic: degraded: {left} not yet indexed; run: ledgerstone index")
     with guarded():
         vectors = lane.newest(fresh)
     positions, products = _compared(look, asked, reach, vectors, scores)
