@@ -93,6 +93,20 @@ def test_a_neighbour_that_may_not_be_recalled_gains_nothing(scratch: Scratch) ->
     assert not {"Never mind.", "Who cares?"} & set(found)
 
 
+def test_a_neighbour_that_was_not_asked_for_gains_nothing(scratch: Scratch) -> None:
+    """Outside the time asked for nothing is found beside a hit; within it, it is."""
+    memory = scratch.memory
+    for text in TALK:
+        memory.remember(Draft(text=text, source="talk"))
+        scratch.wait(10)
+
+    some = memory.recall("felled cedar", policy=replace(LEXICAL, since=NOON + 30 * SECOND))
+    every = memory.recall("felled cedar", policy=replace(LEXICAL, since=NOON))
+
+    assert set(told(some)) == set(TALK[3:8])
+    assert set(told(every)) == set(TALK[1:8])
+
+
 def shuffled(seed: int) -> list[Draft]:
     """Sixty notes of one source in an order that means nothing, ten about each of six trees."""
     words = ["cedar", "oak", "elm", "fir", "ash", "yew"]

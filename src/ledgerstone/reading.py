@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from ledgerstone.anchors import Anchors, abandons
@@ -36,7 +37,8 @@ from ledgerstone.core.values import (
 )
 from ledgerstone.errors import CorruptionError
 from ledgerstone.following import in_force
-from ledgerstone.store.protocol import NOW, Listed, Reader, View
+from ledgerstone.store import protocol
+from ledgerstone.store.protocol import NOW, Listed, Reader, Stored, View
 
 MAX_PROVEN_CHAINS: Final = 512
 MAX_PROVEN_NODES: Final = 4096
@@ -90,6 +92,14 @@ class Anchored(NamedTuple):
     since: int
 
 
+class _Ahead(NamedTuple):
+    """What was read ahead, by chain and place: nothing of it is believed before it is proven like the rest."""
+
+    versions: dict[tuple[int, int], Stored]
+    headers: dict[tuple[int, int], bytes]
+    nodes: dict[tuple[int, int, int], bytes]
+
+
 class Heads:
     """The heads that were proven, by namespace, so that each is checked once and not at every read."""
 
@@ -138,7 +148,7 @@ class Reading:
     ``keyring`` is the key in force alone, once the store's own head was proven by it.
     """
 
-    __slots__ = ("_anchored", "_heads", "_stamps", "_store", "committed", "keyring", "now", "reader")
+    __slots__ = ("_ahead", "_anchored", "_heads", "_stamps", "_store", "committed", "keyring", "now", "reader")
 
     def __init__(
         self, reader: Reader, keyring: signing.Keyring, heads: Heads, now: int, anchored: Anchored | None = None
@@ -150,6 +160,7 @@ class Reading:
         self.keyring = keyring
         self._heads = heads
         self._stamps: dict[tuple[int, int], tuple[Stamp, bytes]] = {}
+        self._ahead = _Ahead({}, {}, {})
         self._store: Chain | None = None
         first = reader.first_chain()
         self._store = None if first is None else self._chain(first)
@@ -275,15 +286,39 @@ class Reading:
         """The stamp of a commit and its digest, as its header says; a leaf must bind it to be believed."""
         found = self._stamps.get((number, sequence))
         if found is None:
-            header = self.reader.header(number, sequence)
+            header = self._ahead.headers.get((number, sequence)) or self.reader.header(number, sequence)
             if header is None:
                 raise CorruptionError(f"commit {sequence} is missing from its chain")
             found = self._stamps[number, sequence] = entries.read_stamp(header)
         return found
 
+    def foresee(self, where: Chain, positions: Sequence[int]) -> None:
+        """Read in one go what the versions at some positions are made of; each is proven when it is asked for.
+
+        Only of a snapshot: whoever writes between reads what is old.
+        """
+        number = where.number
+        rows = {(number, row.position): row for row in self.reader.stored(number, positions)}
+        self._ahead.versions.update(rows)
+        unread = {row.standing.sequence for row in rows.values()} - where.stamps.keys()
+        headers = self.reader.headers_of(number, sorted(unread))
+        self._ahead.headers.update({(number, sequence): header for sequence, header in headers.items()})
+        count = where.head.counts.entries
+        above = {key for position in positions for key in state.path(count, position)} - where.nodes.keys()
+        nodes = self.reader.nodes_of(number, sorted(above))
+        self._ahead.nodes.update({(number, *key): children for key, children in nodes.items()})
+
+    def _node(self, number: int, level: int, index: int) -> bytes | None:
+        return self._ahead.nodes.get((number, level, index)) or self.reader.node(number, level, index)
+
+    def _standing(self, where: Chain, position: int) -> protocol.Standing | None:
+        ahead = self._ahead.versions.get((where.number, position))
+        return self.reader.standing(where.number, position) if ahead is None else ahead.standing
+
     def prove(self, where: Chain, position: int, sequence: int, ended_by: int, ending: int) -> Proven:
         """The entry at a position, if leaf and path say exactly this of it under the signed head."""
-        data = self.reader.entry(where.number, position)
+        ahead = self._ahead.versions.get((where.number, position))
+        data = self.reader.entry(where.number, position) if ahead is None else ahead.entry
         if data is None:
             raise CorruptionError(f"{where.namespace}: entry {position} is missing")
         digest = entries.digest_of(data)
@@ -293,7 +328,7 @@ class Reading:
         header = where.head.header
         try:
             state.verify_leaf(
-                lambda level, index: self.reader.node(where.number, level, index),
+                partial(self._node, where.number),
                 header.counts.entries,
                 position,
                 leaf,
@@ -361,7 +396,8 @@ class Reading:
         sealed: Sealed | None = getattr(proven.entry, "content", None)
         if sealed is None:
             return None
-        row = self.reader.content(where.number, proven.position)
+        ahead = self._ahead.versions.get((where.number, proven.position))
+        row = self.reader.content(where.number, proven.position) if ahead is None else ahead.content
         erased = proven.ending is Ending.ERASED or self.struck(where, proven)
         if row is None:
             if erased:
@@ -398,7 +434,7 @@ class Reading:
 
     def version(self, where: Chain, position: int) -> Version | None:
         """The version at a position, proven; None when there is none."""
-        standing = self.reader.standing(where.number, position)
+        standing = self._standing(where, position)
         if standing is None:
             return None
         proven = self.prove(where, position, *standing)
@@ -475,6 +511,9 @@ class Reading:
 
     def _covered(self, where: Chain, position: int, view: View, now: int) -> bool:
         """Whether a summary that stands and has not expired covers a record."""
+        ahead = self._ahead.versions.get((where.number, position))
+        if ahead is not None and not ahead.covered:
+            return False
         view = View(view.sequence)
         above = [summary for _, summary in self.reader.covered(where.number, [position], view)]
         return any(

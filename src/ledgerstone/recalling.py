@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ledgerstone.core import canonical, chain, concepts, entries, ranking, recall
@@ -35,7 +35,7 @@ from ledgerstone.reading import Chain, Reading
 from ledgerstone.search import LAST, OWN, Meaning, Sieve, search
 from ledgerstone.semantic import Lane as Encoding
 from ledgerstone.semantic import Raised, Scorer, judged, raised
-from ledgerstone.store.protocol import Candidate, View
+from ledgerstone.store.protocol import Candidate, Reader, View
 
 # A covered record is out of the recent lane only: precise words still find it.
 RECALLED: Final = frozenset({Standing.CURRENT, Standing.COVERED})
@@ -75,6 +75,26 @@ class Sight(NamedTuple):
     open: int
 
 
+class Asked(NamedTuple):
+    """One recall, as its steps share it."""
+
+    reading: Reading
+    sights: Sequence[Sight]
+    query: str
+    policy: Policy
+    budget: Budget
+    floor: Trust
+    meaning: Meaning | None
+
+
+class Candidates(NamedTuple):
+    """All candidates in the order in which they are tried, with the lane that gave each, and scores."""
+
+    spots: list[Spot]
+    lanes: dict[Spot, Lane]
+    scores: dict[Spot, int]
+
+
 def assemble(
     reading: Reading,
     identity: Identity,
@@ -99,40 +119,18 @@ def assemble(
     floor = max(identity.caller.floor, policy.floor or Trust.UNKNOWN)
     seen = (_sight(reading, where, place, policy, floor) for where, place in visible)
     sights = [sight for sight in seen if sight is not None]
-    tasks: list[Recalled] = []
-    rest: list[Spot] = []
     models: list[str] = []
-    lanes: dict[Spot, Lane] = {}
-    scores: dict[Spot, int] = {}
+    asked = Asked(reading, sights, query, policy, budget, floor, _meaning(reading, query, semantic, scorer, models))
+    found = Candidates([], {}, {})
     if policy.mode is Mode.TASK_MAINTENANCE:
-        tasks = _maintained(reading, sights, policy, floor)
+        tasks = _maintained(asked)
     else:
-        tasks = _tasks(reading, sights, floor) if policy.mode in OBLIGED else []
-        meaning = _meaning(reading, query, semantic, scorer, models)
-        rest, lanes, scores = _candidates(reading, sights, query, policy, budget, meaning=meaning, notices=notices)
+        tasks = _tasks(asked) if policy.mode in OBLIGED else []
+        found, told = _candidates(asked)
+        notices += told
     notices += said
-    origins = frozenset(policy.origins)
-
-    def prove(spot: Spot, rank: int) -> Recalled | str:
-        sight = sights[spot.order]
-        record = reading.record(sight.where, sight.place.scope, spot.position, view=sight.sieve.view, now=sight.now)
-        if record.text is None:
-            return Standing.ERASED.value
-        if not policy.history and record.standing not in RECALLED:
-            return record.standing.value
-        if record.trust < floor:
-            raise CorruptionError(f"{record.namespace}: the trust of {record.address} is not what its row says")
-        if policy.key not in {None, record.key}:
-            raise CorruptionError(f"{record.namespace}: the key of {record.address} is not what its row says")
-        if origins and record.origin not in origins:
-            return "filtered"
-        lane = lanes[spot]
-        if lane is Lane.PROCEDURAL and not _cued(record, query, sight.now):
-            return "not_due"
-        return Recalled(record=record, lane=lane, rank=rank, score=scores.get(spot))
-
     chosen, left_out, used, tokens = recall.select(
-        tasks, rest, prove, budget=budget, overhead=recall.envelope(notices), count=count
+        tasks, found.spots, _prover(asked, found), budget=budget, overhead=recall.envelope(notices), count=count
     )
     omitted = dict(left_out)
     for sight in sights:
@@ -150,6 +148,43 @@ def assemble(
         notices=tuple(notices),
         scorer=" ".join((SCORER, *dict.fromkeys(models))),
     )
+
+
+def _prover(asked: Asked, found: Candidates) -> Callable[[Spot, int], Recalled | str]:
+    """What proves a candidate, which are to come in their order, for its rank; or says why it is left out.
+
+    What so many candidates are made of as a context may have entries is read in one go.
+    """
+    reading, sights, policy, floor = asked.reading, asked.sights, asked.policy, asked.floor
+    origins = frozenset(policy.origins)
+    spots, step = found.spots, asked.budget.items
+    upcoming = (spots[start : start + step] for start in range(0, len(spots), step))
+    ready: set[Spot] = set()
+
+    def prove(spot: Spot, rank: int) -> Recalled | str:
+        if spot not in ready:
+            some = next(upcoming)
+            ready.update(some)
+            for order in {one.order for one in some}:
+                reading.foresee(sights[order].where, [one.position for one in some if one.order == order])
+        sight = sights[spot.order]
+        record = reading.record(sight.where, sight.place.scope, spot.position, view=sight.sieve.view, now=sight.now)
+        if record.text is None:
+            return Standing.ERASED.value
+        if not policy.history and record.standing not in RECALLED:
+            return record.standing.value
+        if record.trust < floor:
+            raise CorruptionError(f"{record.namespace}: the trust of {record.address} is not what its row says")
+        if policy.key not in {None, record.key}:
+            raise CorruptionError(f"{record.namespace}: the key of {record.address} is not what its row says")
+        if origins and record.origin not in origins:
+            return "filtered"
+        lane = found.lanes[spot]
+        if lane is Lane.PROCEDURAL and not _cued(record, asked.query, sight.now):
+            return "not_due"
+        return Recalled(record=record, lane=lane, rank=rank, score=found.scores.get(spot))
+
+    return prove
 
 
 def _meaning(
@@ -252,13 +287,14 @@ class _Times:
         )
 
 
-def _tasks(reading: Reading, sights: Sequence[Sight], floor: Trust) -> list[Recalled]:
+def _tasks(asked: Asked) -> list[Recalled]:
     """Every obligation, the one that is due first before the others; exactly as many as the heads sign for.
 
     Of a past state as many as still have their text, and the head signs for no more than there are with the erased.
     """
+    reading = asked.reading
     found: list[Record] = []
-    for where, place, sieve, now, _, expected in sights:
+    for where, place, sieve, now, _, expected in asked.sights:
         view = View(sieve.view.sequence)
         past = view.sequence is not None
         positions = reading.reader.tasks(where.number, DEFAULT_FLOOR.value, LAST if past else expected + 1, view)
@@ -272,25 +308,26 @@ def _tasks(reading: Reading, sights: Sequence[Sight], floor: Trust) -> list[Reca
         for position, record in there:
             if not recall.is_open(record):
                 raise CorruptionError(f"{where.namespace}: {record.address} is not the open task its row says")
-            if record.trust >= floor and record.standing is not Standing.EXPIRED:
+            if record.trust >= asked.floor and record.standing is not Standing.EXPIRED:
                 found.append(record)
                 sieve.shown.add(position)
     found.sort(key=lambda record: (record.due is None, record.due or 0))
     return [Recalled(record=record, lane=Lane.TASKS, rank=rank) for rank, record in enumerate(found)]
 
 
-def _maintained(reading: Reading, sights: Sequence[Sight], policy: Policy, floor: Trust) -> list[Recalled]:
+def _maintained(asked: Asked) -> list[Recalled]:
     """Exactly the open tasks that are named; NotFoundError for one that is none, or not in sight."""
-    named = [canonical.parse_address(name) for name in policy.tasks]
+    reading, tasks = asked.reading, asked.policy.tasks
+    named = [canonical.parse_address(name) for name in tasks]
     if len({memory for memory, _ in named}) < len(named):
         raise UsageError("tasks: each once, by its id or by its address")
     shown: list[Recalled] = []
-    for name, (memory, version) in zip(policy.tasks, named, strict=True):
-        for sight in sights:
+    for name, (memory, version) in zip(tasks, named, strict=True):
+        for sight in asked.sights:
             number = sight.where.number
             position = reading.reader.newest(number, memory)
             record = None if position is None else reading.record(sight.where, sight.place.scope, position)
-            obliges = record is not None and recall.is_open(record) and record.trust >= floor
+            obliges = record is not None and recall.is_open(record) and record.trust >= asked.floor
             if record is not None and obliges and version in {None, record.version}:
                 shown.append(Recalled(record=record, lane=Lane.TASKS, rank=len(shown)))
                 break
@@ -299,113 +336,90 @@ def _maintained(reading: Reading, sights: Sequence[Sight], policy: Policy, floor
     return shown
 
 
-class Candidates(NamedTuple):
-    """All candidates in the order in which they are tried, with the lane that gave each, and scores."""
-
-    spots: list[Spot]
-    lanes: dict[Spot, Lane]
-    scores: dict[Spot, int]
-
-
-def _candidates(
-    reading: Reading,
-    sights: Sequence[Sight],
-    query: str,
-    policy: Policy,
-    budget: Budget,
-    *,
-    meaning: Meaning | None,
-    notices: list[str],
-) -> Candidates:
-    """The candidates of every lane of the mode."""
-    mode = policy.mode
-    found = Candidates([], {}, {})
-    if mode is not Mode.RECENT:
-        found, said = _found(reading, sights, query, policy, budget, meaning=meaning)
-        notices += said
-    cues = _cues(reading, sights, query, notices) if mode in OBLIGED else []
-    recent = [] if mode is Mode.LEXICAL else _recent(reading, sights, budget)
+def _candidates(asked: Asked) -> tuple[Candidates, list[str]]:
+    """The candidates of every lane of the mode, and notices."""
+    mode = asked.policy.mode
+    found, said = (Candidates([], {}, {}), []) if mode is Mode.RECENT else _found(asked)
+    cues, told = _cues(asked) if mode in OBLIGED else ([], [])
+    recent = [] if mode is Mode.LEXICAL else _recent(asked)
     lanes = dict.fromkeys(recent, Lane.RECENT) | dict.fromkeys(cues, Lane.PROCEDURAL) | found.lanes
-    return Candidates(ranking.interleave(found.spots, cues, recent, turns=(FOUND_TURN,)), lanes, found.scores)
+    return Candidates(
+        ranking.interleave(found.spots, cues, recent, turns=(FOUND_TURN,)), lanes, found.scores
+    ), said + told
 
 
-def _found(
-    reading: Reading,
-    sights: Sequence[Sight],
-    query: str,
-    policy: Policy,
-    budget: Budget,
-    *,
-    meaning: Meaning | None,
-) -> tuple[Candidates, list[str]]:
+def _found(asked: Asked) -> tuple[Candidates, list[str]]:
     """What answers the query by its words, by words related to them, and by meaning, best first.
 
     Balanced looks for related words only where the query's own find nothing, or fewer than half of them occur.
     """
-    mode, words = policy.mode, query_words(query, None)
-    related = {} if mode is Mode.LEXICAL else concepts.related(words, policy.synonyms)
+    mode, words = asked.policy.mode, query_words(asked.query, None)
+    related = {} if mode is Mode.LEXICAL else concepts.related(words, asked.policy.synonyms)
     own = dict.fromkeys(words, OWN)
     if mode is Mode.LEXICAL:
-        return _searched(reading, sights, own, budget, None)[:2]
+        return _searched(asked._replace(meaning=None), own)[:2]
     if mode is Mode.SEMANTIC:
-        found, said, _ = _searched(reading, sights, {}, budget, meaning)
+        found, said, _ = _searched(asked, {})
         if not found.spots:
             # No encoder, or none that works: a word counts no more than what is related to it.
-            related = dict.fromkeys(words, RELATED) | related
-            found, said, _ = _searched(reading, sights, related, budget, meaning)
+            found, said, _ = _searched(asked, dict.fromkeys(words, RELATED) | related)
         return found, said
-    if mode is Mode.HYBRID or policy.synonyms:
-        return _searched(reading, sights, own | related, budget, meaning)[:2]
-    found, said, occurring = _searched(reading, sights, own, budget, meaning)
+    if mode is Mode.HYBRID or asked.policy.synonyms:
+        return _searched(asked, own | related)[:2]
+    found, said, occurring = _searched(asked, own)
     if related and (not found.spots or 2 * occurring < len(words)):
-        found, said, _ = _searched(reading, sights, own | related, budget, meaning)
+        found, said, _ = _searched(asked, own | related)
     return found, said
 
 
-def _searched(
-    reading: Reading, sights: Sequence[Sight], words: Mapping[str, int], budget: Budget, meaning: Meaning | None
-) -> tuple[Candidates, list[str], int]:
+def _searched(asked: Asked, words: Mapping[str, int]) -> tuple[Candidates, list[str], int]:
     """The best hits of all namespaces, notices, and how many words occur; ties go to the more specific, the newer."""
+    reader, most = asked.reading.reader, asked.budget.candidates
     hits: list[tuple[int, int, int, bool]] = []
     notices: dict[str, None] = {}
     occurring = 0
-    for order, sight in enumerate(sights):
-        found = search(reading.reader, sight.where.number, words, sight.sieve, limit=budget.candidates, meaning=meaning)
+    for order, sight in enumerate(asked.sights):
+        found = search(reader, sight.where.number, words, sight.sieve, limit=most, meaning=asked.meaning)
         hits += [(-hit.score, order, -hit.position, hit.worded) for hit in found.hits]
         notices |= dict.fromkeys(found.notices)
         occurring = max(occurring, found.occurring)
     hits.sort()
-    best = hits[: budget.candidates]
+    best = hits[:most]
     # Meaning may speak so much against a record that its score is below nothing: last it stands, and nothing it shows.
     scores = {Spot(order, -position): max(0, -score) for score, order, position, _ in best}
     lanes = {Spot(order, -place): Lane.LEXICAL if worded else Lane.SEMANTIC for _, order, place, worded in best}
     return Candidates(list(scores), lanes, scores), list(notices), occurring
 
 
-def _cues(reading: Reading, sights: Sequence[Sight], query: str, notices: list[str]) -> list[Spot]:
-    """What speaks up by itself: prospective records that are due, then what holds words of the query, newest first."""
+def _cues(asked: Asked) -> tuple[list[Spot], list[str]]:
+    """What speaks up by itself: prospective records that are due, then what holds words of the query, newest first.
+
+    Also says when it was not all held against the query.
+    """
     due: list[tuple[int, Spot]] = []
     called: list[tuple[int, Spot]] = []
-    needles = [f" {token(word)} " for word in query_words(query, None)]
-    for order, (where, _, sieve, now, _, _) in enumerate(sights):
-        times = dict(reading.reader.due(where.number, sieve.floor, now, sieve.view))
-        due += [(times[position], Spot(order, position)) for position in _passing(reading, sights[order], times)]
+    said: list[str] = []
+    reader, needles = asked.reading.reader, [f" {token(word)} " for word in query_words(asked.query, None)]
+    for order, sight in enumerate(asked.sights):
+        number, sieve = sight.where.number, sight.sieve
+        times = dict(reader.due(number, sieve.floor, sight.now, sieve.view))
+        due += [(times[position], Spot(order, position)) for position in _passing(reader, sight, times)]
         if not needles:
             continue
-        positions = reading.reader.cues(where.number, sieve.floor, MOST_CUES + 1, sieve.view)
-        if len(positions) > MOST_CUES and CUES_LEFT not in notices:
-            notices.append(CUES_LEFT)
+        positions = reader.cues(number, sieve.floor, MOST_CUES + 1, sieve.view)
+        if len(positions) > MOST_CUES:
+            said = [CUES_LEFT]
         waiting = [position for position in positions[:MOST_CUES] if position not in times]
-        for row in reading.reader.words_of(where.number, _passing(reading, sights[order], waiting)):
+        for row in reader.words_of(number, _passing(reader, sight, waiting)):
             held = sum(needle in row.words for needle in needles)
             if held:
                 called.append((-held, Spot(order, row.position)))
-    return [spot for _, spot in sorted(due)] + [spot for _, spot in sorted(called, key=lambda one: one[0])]
+    return [spot for _, spot in sorted(due)] + [spot for _, spot in sorted(called, key=lambda one: one[0])], said
 
 
-def _passing(reading: Reading, sight: Sight, positions: Iterable[int]) -> list[int]:
+def _passing(reader: Reader, sight: Sight, positions: Iterable[int]) -> list[int]:
     """Those positions whose records may be recalled, in their order."""
-    rows = reading.reader.candidates(sight.where.number, list(positions), sight.sieve.view)
+    rows = reader.candidates(sight.where.number, list(positions), sight.sieve.view)
     return [row.position for row in rows if sight.sieve.passes(row)]
 
 
@@ -417,13 +431,14 @@ def _cued(record: Record, query: str, now: int) -> bool:
     return any(asked.issuperset(query_words(trigger, None)) for trigger in record.triggers)
 
 
-def _recent(reading: Reading, sights: Sequence[Sight], budget: Budget) -> list[Spot]:
+def _recent(asked: Asked) -> list[Spot]:
     """The newest in view, less what a summary covers unless it is history; the namespaces take turns."""
-    lanes = []
-    for order, sight in enumerate(sights):
-        lane = [Spot(order, position) for position in _newest(reading, sight, budget.candidates)]
-        lanes.append(lane)
-    return ranking.interleave(*lanes)[: budget.candidates]
+    most = asked.budget.candidates
+    lanes = [
+        [Spot(order, position) for position in _newest(asked.reading, sight, most)]
+        for order, sight in enumerate(asked.sights)
+    ]
+    return ranking.interleave(*lanes)[:most]
 
 
 def _newest(reading: Reading, sight: Sight, limit: int) -> list[int]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from itertools import repeat
 from typing import Final, NamedTuple
 
 from ledgerstone.core import ranking
 from ledgerstone.core.values import Kind
 from ledgerstone.core.words import MAX_QUERY_WORDS, token
-from ledgerstone.store.protocol import NOW, Candidate, Reader, View, WordRow
+from ledgerstone.store.protocol import NOW, Candidate, Reader, Terms, View, WordRow
 
 # How many postings one search may read from the index: so many, or a sixth of the records where those are more, since
 # the best of a million hold common words too. And how many of the best by words alone are scored in full.
@@ -21,6 +21,8 @@ SCORED: Final = 192
 # Of how many of the best hits the sources are looked at for what stands beside them, and how far around each.
 BESIDE: Final = 96
 AROUND: Final = 8
+# So many places in a list are read while one text is searched for a word.
+LOOK: Final = 4
 LAST: Final = (1 << 40) - 1
 # What a query's own word counts; related ones count less.
 OWN: Final = 1000
@@ -87,6 +89,11 @@ class Sieve:
         return self._floor
 
     @property
+    def terms(self) -> Terms:
+        """What a record's columns must say to be let through."""
+        return Terms(self._floor, self._now, self._kinds)
+
+    @property
     def first(self) -> int:
         """The first position that is let through."""
         return self._span[0]
@@ -107,14 +114,25 @@ class Sieve:
         self._held_back[position] = "below_floor" if trust < self._floor else "expired" if expired else "filtered"
         return False
 
-    def passes(self, candidate: tuple[int, int, int | None, str]) -> bool:
+    def passes(self, candidate: Candidate) -> bool:
         """Whether a record may be recalled."""
         position, trust, expires, kind = candidate
         return (
             trust >= self._floor
             and (expires is None or self._now is None or expires > self._now)
-            and self._span[0] <= position <= self._span[1]
             and (not self._kinds or kind in self._kinds)
+            and self.spares(position)
+        )
+
+    @property
+    def picks(self) -> bool:
+        """Whether it is asked for more than the columns: for a place, or for what is not shown yet."""
+        return bool(self.shown) or self.only is not None or self._span != (0, LAST)
+
+    def spares(self, position: int) -> bool:
+        """Whether a record whose columns meet the ``terms`` may be recalled where it stands."""
+        return (
+            self._span[0] <= position <= self._span[1]
             and (self.only is None or position in self.only)
             and position not in self.shown
         )
@@ -173,27 +191,37 @@ def search(
         scores, notices = dict(raised), (*notices, *said)
     if any(row.source is not None for row in rows):
         scores = _placed(rows, scores, _around(reader, number, rows, scores, sieve), gathered.weights, held_by)
-    hits = sorted(((score, position) for position, score in scores.items()), reverse=True)[:limit]
-    needles, looked_at = [f" {word} " for word in own], {row.position: row.words for row in rows}
+    asked, looked_at = frozenset(own), {row.position: row.words for row in rows}
+    # Beyond the limit of a query's words, none was looked for in the index.
+    unasked = [f" {word} " for word in own if holding[word] and word not in weights]
     found = [
-        Hit(score, position, position not in looked_at or any(needle in looked_at[position] for needle in needles))
-        for score, position in hits
+        Hit(
+            score,
+            position,
+            position not in looked_at
+            or not asked.isdisjoint(held_by[position])
+            or any(needle in looked_at[position] for needle in unasked),
+        )
+        for score, position in heapq.nlargest(limit, zip(scores.values(), scores, strict=True))
     ]
     return Found(found, notices, sum(1 for word in own if holding[word]))
 
 
 def _held(
-    rows: Iterable[WordRow],
+    rows: Sequence[WordRow],
     weights: Mapping[str, int],
     postings: Mapping[str, Sequence[int]],
     fresh: Mapping[int, Collection[str]],
 ) -> dict[int, list[str]]:
-    """Which of the words that count each of some records holds, as far as postings tell; for the rest by a look."""
-    unread = [(word, f" {word} ") for word in weights if word not in postings]
-    held = {row.position: [word for word, needle in unread if needle in row.words] for row in rows}
+    """Which of the words that count each of some records holds: by their postings, or by a look where that is less."""
+    looked = {word: f" {word} " for word in weights if len(postings.get(word, ())) > LOOK * len(rows)}
+    looked |= {word: f" {word} " for word in weights if word not in postings}
+    needles = list(looked.items())
+    held = {row.position: [word for word, needle in needles if needle in row.words] for row in rows}
     for word, positions in postings.items():
-        for position in held.keys() & positions:
-            held[position].append(word)
+        if word not in looked:
+            for position in held.keys() & positions:
+                held[position].append(word)
     return held | {
         position: [word for word in fresh[position] if word in weights] for position in held.keys() & fresh.keys()
     }
@@ -204,12 +232,10 @@ def _around(
 ) -> list[tuple[int, list[int]]]:
     """The best hits that name a source, each with what may be recalled around it there, in order."""
     best = heapq.nlargest(BESIDE, ((scores[row.position], row.position) for row in rows if row.source is not None))
-    around: dict[int, list[int]] = {}
-    for near in reader.beside(number, [position for _, position in best], AROUND, sieve.view):
-        position, neighbour = near[:2]
-        if neighbour == position or sieve.passes(near[1:]):
-            around.setdefault(position, []).append(neighbour)
-    return [(position, sorted(line)) for position, line in around.items()]
+    lines = reader.beside(number, [position for _, position in best], AROUND, sieve.view, sieve.terms)
+    if sieve.picks:
+        lines = [(hit, [near for near in line if near == hit or sieve.spares(near)]) for hit, line in lines]
+    return [(hit, sorted(line)) for hit, line in lines]
 
 
 def _placed(
@@ -220,24 +246,19 @@ def _placed(
     held_by: Mapping[int, Collection[str]],
 ) -> dict[int, int]:
     """The scores, with what a record gains from standing beside a hit, and from the rest of its source."""
-    source = {row.position: row.source for row in rows}
-    for position, line in lines:
-        source |= dict.fromkeys(line, source[position])
-    result = dict(scores)
-    for position, gain in ranking.beside(scores, lines, ranking.cohesion(lines, gathered)).items():
-        result[position] = result.get(position, 0) + gain
     # A record without a source is one of its own.
-    worth = ranking.of_sources((_source(row.source, row.position), held_by[row.position]) for row in rows)
+    source: dict[int, Hashable] = {row.position: (row.position,) if row.source is None else row.source for row in rows}
+    result = dict(scores)
+    gained = ranking.beside(scores, lines, ranking.cohesion(lines, gathered))
+    for position, gain in gained.items():
+        result[position] = result.get(position, 0) + gain
+    if gained:
+        for position, line in lines:
+            source |= dict.fromkeys(gained.keys() & line, source[position])
+    worth = ranking.of_sources([(source[row.position], held_by[row.position]) for row in rows])
     speaking = min(len(scores), ranking.SPEAKING)
     top = max(scores.values(), default=0) * ranking.SOURCE_THOUSANDTHS * speaking // ranking.SPEAKING
-    return {
-        position: score + top * worth.get(_source(source[position], position), 0) // 1_000_000
-        for position, score in result.items()
-    }
-
-
-def _source(source: int | None, position: int) -> tuple[int, int]:
-    return (0, position) if source is None else (1, source)
+    return {position: score + top * worth.get(source[position], 0) // 1_000_000 for position, score in result.items()}
 
 
 def _best(reader: Reader, number: int, gathered: dict[int, int], sieve: Sieve) -> list[int]:
@@ -273,7 +294,7 @@ def _gather(reader: Reader, number: int, weights: dict[str, int], holding: dict[
     """What the index says of a query's words, rarest first, as far as there is room for so many postings."""
     gathered: dict[int, int] = {}
     read: dict[str, list[int]] = {}
-    left_out = bar = done = 0
+    left_out = bar = most = done = 0
     left = sum(weights.values())
     for word, weight in weights.items():
         if holding[word] > room and gathered:
@@ -289,9 +310,10 @@ def _gather(reader: Reader, number: int, weights: dict[str, int], holding: dict[
                 gathered[position] += weight
         else:
             gathered.update(zip(rows, map(weight.__add__, map(gathered.get, rows, repeat(0))), strict=True))
-            # Nobody weighs more than all words so far together.
-            if len(gathered) >= SCORED and done + weight > left - weight:
-                bar = heapq.nlargest(SCORED, gathered.values())[-1]
+            # Nobody weighs more than all words so far together, nor more than the best did before by this word.
+            most = min(most, done) + weight
+            if len(gathered) >= SCORED and most > left - weight:
+                bar = most = heapq.nlargest(SCORED, gathered.values())[-1]
         done += weight
         left -= weight
     return _Gathered(gathered, read, left_out)

@@ -371,3 +371,16 @@ def test_build_streams() -> None:
         assert taken <= last + 16
 
     assert state.build(leaves(), write) == naive(LEAVES)
+
+
+@pytest.mark.parametrize("count", [1, 16, 17, 300, 5000])
+def test_a_path_names_what_a_proof_reads(count: int) -> None:
+    """The nodes over a position, the root first, and no other."""
+    store = Store(LEAVES[:count])
+
+    for position in {0, count // 2, count - 1}:
+        store.reads.clear()
+        store.verify(position, LEAVES[position])
+
+        assert store.reads == state.path(count, position)
+        assert store.reads[0] == max(store.nodes)

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from ledgerstone import Draft, Kind, Memory, Mode, Record, Scope
+from ledgerstone import Draft, Kind, Memory, Mode, Record, Scope, Trust
 from ledgerstone.core import canonical, entries, merkle
 from ledgerstone.core.chain import Head
 from ledgerstone.core.merkle import leaf_hash
 from ledgerstone.core.words import token
 from ledgerstone.reading import Chain
 from ledgerstone.store import open_store
-from ledgerstone.store.protocol import FOLD_EVERY, Store
+from ledgerstone.store.protocol import FOLD_EVERY, NOW, Store, Terms
 from tests.stores import OWNER, open_memory, process
 
 WRITERS = 4
@@ -113,6 +113,54 @@ class StoreContract:
             assert reader.digests(bytes(32)) == []
             assert reader.holder(number, "roof") is None
             assert reader.resting_on(number, above) == []
+
+    def test_what_is_read_together_is_what_is_read_one_by_one(self, memory: Memory, store: Store) -> None:
+        """Versions, headers and nodes in the order asked; what is not there is passed over."""
+        kept = [memory.remember(f"note {number}", scope=Scope.USER).record for number in range(20)]
+        covers = (kept[4].address,)
+        memory.remember(Draft(text="short", kind=Kind.SUMMARY, sources=covers, covers=covers), scope=Scope.USER)
+
+        with store.read() as reader:
+            ((number, first, _),) = reader.versions(kept[0].memory)
+            ((_, covered, _),) = reader.versions(kept[4].memory)
+            versions = list(reader.stored(number, [covered, first, 1 << 30]))
+            headers, nodes = (
+                reader.headers_of(number, [2, 1, 1 << 30]),
+                reader.nodes_of(number, [(0, 0), (1, 0), (9, 9)]),
+            )
+
+            assert [(each.position, each.covered) for each in versions] == [(covered, True), (first, False)]
+            for each in versions:
+                assert each.standing == reader.standing(number, each.position)
+                assert each.entry == reader.entry(number, each.position)
+                assert each.content == reader.content(number, each.position)
+            assert headers == {sequence: reader.header(number, sequence) for sequence in (1, 2)}
+            assert nodes == {key: reader.node(number, *key) for key in ((0, 0), (1, 0))}
+            assert list(reader.stored(number, [])) == []
+
+    def test_what_stands_beside_a_position_is_of_its_source_and_meets_the_terms(
+        self, memory: Memory, store: Store
+    ) -> None:
+        """Near enough, trusted enough, not expired, of the kinds asked for; the position itself whatever it is."""
+        later = 4_000_000_000_000_000
+        talk = [Draft(text=f"turn {number}", source="talk") for number in range(6)]
+        talk[3] = Draft(text="turn 3", source="talk", kind=Kind.EPISODE, expires=later)
+        talk[4] = Draft(text="turn 4", source="page")
+        kept = [each.record for each in memory.remember_many(talk, scope=Scope.USER)]
+
+        with store.read() as reader:
+            number, first, _ = reader.versions(kept[0].memory)[0]
+
+            def beside(terms: Terms, reach: int = 9) -> dict[int, set[int]]:
+                rows = reader.beside(number, [first + 2, first + 4], reach, NOW, terms)
+                return {asked - first: {near - first for near in line} for asked, line in rows}
+
+            assert beside(Terms(0, None, frozenset())) == {2: {0, 1, 2, 3, 5}, 4: {4}}
+            assert beside(Terms(0, later - 1, frozenset()), reach=1) == {2: {1, 2, 3}, 4: {4}}
+            assert beside(Terms(0, later, frozenset()), reach=1) == {2: {1, 2}, 4: {4}}
+            assert beside(Terms(0, None, frozenset({Kind.EPISODE}))) == {2: {2, 3}, 4: {4}}
+            assert beside(Terms(Trust.USER_EXPLICIT.value + 1, None, frozenset())) == {2: {2}, 4: {4}}
+            assert reader.beside(number, [], 9, NOW, Terms(0, None, frozenset())) == []
 
     def test_a_block_sees_one_snapshot(self, memory: Memory, store: Store) -> None:
         """What others commit meanwhile shows in the next block, not in this one."""

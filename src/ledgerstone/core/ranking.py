@@ -128,17 +128,19 @@ def cohesion(rows: Iterable[tuple[int, Sequence[int]]], weights: Mapping[int, in
     the query. In a conversation the words of a question come again nearby; in a heap of notes they come as often
     afar. So the weights beside the hits are compared with those six and seven places away.
     """
-    near = far = near_pairs = far_pairs = 0
+    beside: list[int] = []
+    afar: list[int] = []
+    close, (least, most) = len(BESIDE_THOUSANDTHS), AFAR
     for position, row in rows:
         place = row.index(position)
-        for distance in (1, 2, *AFAR):
-            for neighbour in (place - distance, place + distance):
-                if 0 <= neighbour < len(row):
-                    weight = weights.get(row[neighbour], 0)
-                    if distance <= len(BESIDE_THOUSANDTHS):
-                        near, near_pairs = near + weight, near_pairs + 1
-                    else:
-                        far, far_pairs = far + weight, far_pairs + 1
+        before, after = row[:place][::-1], row[place + 1 :]
+        beside += before[:close]
+        beside += after[:close]
+        afar += before[least - 1 : most]
+        afar += after[least - 1 : most]
+    near = sum([weights.get(position, 0) for position in beside])
+    far = sum([weights.get(position, 0) for position in afar])
+    near_pairs, far_pairs = len(beside), len(afar)
     pairs, whole = near_pairs + far_pairs, near + far
     if not near_pairs or not far_pairs or not whole:
         return 0
@@ -151,6 +153,8 @@ def cohesion(rows: Iterable[tuple[int, Sequence[int]]], weights: Mapping[int, in
 def beside(scores: Mapping[int, int], rows: Iterable[tuple[int, Sequence[int]]], share: int) -> dict[int, int]:
     """What stands beside the hits gains a part of their scores; ``share`` (0 to 1000) says how much of it."""
     gained: Counter[int] = Counter()
+    if not share:
+        return gained
     for position, row in rows:
         place, score = row.index(position), scores[position]
         for distance, part in enumerate(BESIDE_THOUSANDTHS, 1):

@@ -48,6 +48,11 @@ def height(count: int) -> int:
     return ((count - 1).bit_length() + _BITS - 1) // _BITS or 1
 
 
+def path(count: int, position: int) -> list[Key]:
+    """The nodes over a position of the tree of ``count`` leaves, the root first."""
+    return [(level, position >> _BITS * level + _BITS) for level in reversed(range(height(count)))]
+
+
 def verify_leaf(
     read: Read,
     count: int,
@@ -78,8 +83,8 @@ def _proven(
 ) -> bytes:
     """The leaf that stands at ``position`` under ``root``, from the root down."""
     expected = root
-    for level in reversed(range(height(count))):
-        key = level, position >> _BITS * level + _BITS
+    for key in path(count, position):
+        level = key[0]
         children = known.get(key)
         if children is None:
             children = _stored(read, count, position, level)

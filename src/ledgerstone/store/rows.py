@@ -29,11 +29,13 @@ from ledgerstone.store.protocol import (
     Corpus,
     Derived,
     Listed,
-    Near,
+    NodeKey,
     Row,
     Standing,
     Step,
+    Stored,
     Tally,
+    Terms,
     Vectored,
     View,
     WordRow,
@@ -129,6 +131,13 @@ def _place(sequence: int) -> int:
     return sequence
 
 
+def _standing(position: int, sequence: int, ended_by: int, ending: int) -> Standing:
+    try:
+        return Standing(_place(sequence), _place(ended_by), _ENDINGS[ending])
+    except (ValueError, KeyError) as error:
+        raise CorruptionError(f"the row of entry {position} is not as it was written: {error}") from error
+
+
 def _listed(noun: str, value: str, position: int, sequence: int, ended_by: int, ending: int) -> Listed:
     try:
         return Listed(noun, value, _place(position), _place(sequence), _place(ended_by), Ending(ending))
@@ -216,6 +225,11 @@ class SqliteReader:
         body: bytes | None = self._one("SELECT body FROM header WHERE row = ?", number << _BITS | sequence)
         return body
 
+    def headers_of(self, number: int, sequences: Sequence[int]) -> dict[int, bytes]:
+        """The headers of those commits that are there."""
+        sql = f"SELECT row & {_MASK}, body FROM carray(?) AS asked JOIN header ON row = asked.value"
+        return dict(self._asked(sql, number, sequences))
+
     def headers(self, number: int, *, newest: int, oldest: int) -> Iterator[tuple[int, bytes, bytes]]:
         """Sequence, id column and bytes, newest first, or oldest first when ``newest`` < ``oldest``."""
         first, last, order = (oldest, newest, "DESC") if newest >= oldest else (newest, oldest, "ASC")
@@ -258,6 +272,12 @@ class SqliteReader:
         )
         return children
 
+    def nodes_of(self, number: int, keys: Sequence[NodeKey]) -> dict[NodeKey, bytes]:
+        """Those of some nodes that are there."""
+        sql = f"SELECT row & {_MASK}, children FROM carray(?) AS asked JOIN node ON row = asked.value"
+        rows = self._asked(sql, number, [level << _LEVEL_BITS | index for level, index in keys])
+        return {(local >> _LEVEL_BITS, local & ((1 << _LEVEL_BITS) - 1)): children for local, children in rows}
+
     def nodes(self, number: int) -> Iterator[tuple[int, int, bytes]]:
         sql = "SELECT row, children FROM node WHERE row BETWEEN ? AND ?"
         for row, children in self._connection.execute(sql, _range(number)):
@@ -266,12 +286,19 @@ class SqliteReader:
 
     def standing(self, number: int, position: int) -> Standing | None:
         row = self._one("SELECT sequence, ended_by, ending FROM record WHERE row = ?", number << _BITS | position)
-        if row is None:
-            return None
-        try:
-            return Standing(_place(row[0]), _place(row[1]), Ending(row[2]))
-        except ValueError as error:
-            raise CorruptionError(f"the row of entry {position} is not as it was written: {error}") from error
+        return None if row is None else _standing(position, *row)
+
+    def stored(self, number: int, positions: Sequence[int]) -> Iterator[Stored]:
+        """What those versions are made of that have a row, in the order asked."""
+        sql = (
+            f"SELECT asked.value & {_MASK}, sequence, ended_by, ending, entry.body, salt, content.body, "
+            "EXISTS (SELECT 1 FROM link WHERE source = asked.value AND covers = 1) "
+            "FROM carray(?) AS asked JOIN record ON record.row = asked.value "
+            "LEFT JOIN entry ON entry.row = asked.value LEFT JOIN content ON content.row = asked.value"
+        )
+        for position, sequence, ended_by, ending, entry, salt, content, covered in self._asked(sql, number, positions):
+            standing = _standing(position, sequence, ended_by, ending)
+            yield Stored(position, standing, entry, None if content is None else (salt, content), bool(covered))
 
     def ended_since(self, number: int, sequence: int) -> list[int]:
         """The positions whose rows say that a commit after a sequence ended them."""
@@ -445,15 +472,30 @@ class SqliteReader:
         )
         return map(Candidate._make, self._asked(sql, number, positions))
 
-    def beside(self, number: int, positions: Sequence[int], reach: int, view: View = NOW) -> Iterable[Near]:
-        """What is in view of the same source, at most ``reach`` positions away from one of those asked, in order."""
+    def beside(
+        self, number: int, positions: Sequence[int], reach: int, view: View, terms: Terms
+    ) -> list[tuple[int, list[int]]]:
+        """Each position asked with all of its source at most ``reach`` away that are in view and meet the terms."""
+        if not positions:
+            return []
+        wanted = ["trust >= ?"]
+        bound: list[Any] = [terms.floor]
+        if terms.now is not None:
+            wanted.append("(expires IS NULL OR expires > ?)")
+            bound.append(terms.now)
+        if terms.kinds:
+            wanted.append("kind IN carray(?)")
+            bound.append(apsw.carray(tuple(kind.value for kind in terms.kinds)))
+        # A list a position: there are many of them, and rows of their own cost three times as much.
         sql = (
-            f"SELECT asked.value & {_MASK}, near.row & {_MASK}, trust, expires, kind FROM carray(?) AS asked "
+            f"SELECT asked.value & {_MASK}, json_group_array(near.row & {_MASK}) FROM carray(?) AS asked "
             "JOIN words AS own ON own.row = asked.value JOIN words AS near ON near.source = own.source "
             f"AND near.row BETWEEN asked.value - {reach:d} AND asked.value + {reach:d} "
-            f"JOIN record ON record.row = near.row WHERE {_seen(view)}"
+            f"JOIN record ON record.row = near.row WHERE {_seen(view)} "
+            f"AND (near.row = asked.value OR {' AND '.join(wanted)}) GROUP BY asked.value"
         )
-        return self._asked(sql, number, positions)
+        rows = self._connection.execute(sql, (_array(number, positions), *bound))
+        return [(position, orjson.loads(line)) for position, line in rows]
 
     def words_of(self, number: int, positions: Sequence[int]) -> Iterable[WordRow]:
         """The words of records, in the order asked."""
@@ -467,8 +509,7 @@ class SqliteReader:
         """Rows for a list of positions, which SQLite is handed as one array."""
         if not positions:
             return ()
-        rows = apsw.carray(array("q", [number << _BITS | position for position in positions]))
-        return self._connection.execute(sql, (rows,))
+        return self._connection.execute(sql, (_array(number, positions),))
 
     def corpus(self, number: int) -> Corpus:
         row = self._one("SELECT through, documents, length FROM corpus WHERE number = ?", number)
@@ -940,6 +981,11 @@ def _seen(view: View) -> str:
     if view.sequence is None:
         return "ending = 0"
     return f"record.sequence <= {view.sequence:d} AND (ending = 0 OR ended_by > {view.sequence:d})"
+
+
+def _array(number: int, positions: Iterable[int]) -> Any:
+    """The rows of some positions, to be bound as one value."""
+    return apsw.carray(array("q", [number << _BITS | position for position in positions]))
 
 
 def _range(number: int) -> tuple[int, int]:
