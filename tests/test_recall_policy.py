@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
@@ -29,6 +30,7 @@ from ledgerstone import (
 )
 from ledgerstone.core.recall import estimate
 from tests.memories import ADA, BOB, ELSEWHERE, FREE_MODES, MODEL, NOON, SECOND, STRANGER, TOOL, Scratch
+from tests.stores import plain_client
 
 LEXICAL = Policy(mode=Mode.LEXICAL)
 RECENT = Policy(mode=Mode.RECENT)
@@ -134,6 +136,34 @@ def test_what_stands_nearby_by_chance_comes_after_what_was_found(ada: Memory, se
 
     assert len(found) > 10
     assert all("cedar" in text for text in found[:10] if text is not None)
+
+
+def test_nothing_is_kept_that_another_program_has_changed(scratch: Scratch) -> None:
+    """The words of the newest records, read once, are read again after another program wrote; untouched they stand."""
+    scratch.memory.remember("A cedar.")
+    before = told(scratch.memory.recall("cedar", policy=LEXICAL))
+    again = told(scratch.memory.recall("cedar", policy=LEXICAL))
+
+    with closing(plain_client(scratch.path)) as other:
+        other.execute("UPDATE words SET words = ' oak '")
+    gone, oak = (told(scratch.memory.recall(word, policy=LEXICAL)) for word in ("cedar", "oak"))
+
+    assert before == again == ["A cedar."]
+    assert (gone, oak) == ([], ["A cedar."])
+
+
+def test_no_word_of_what_was_erased_is_kept(scratch: Scratch) -> None:
+    """What a recall read of the newest records goes with the next commit, an erasure as any other."""
+    memory = scratch.memory
+    secret = memory.remember("A cedar.").record
+    memory.recall("gate")
+    before = repr(memory._ledger.heads._kept)
+
+    memory.forget(secret.address, dry_run=False)
+    erased = repr(memory._ledger.heads._kept)
+
+    assert " cedar" in before.replace("'", " ")
+    assert "cedar" not in erased
 
 
 def test_history_shows_every_version_with_its_standing(scratch: Scratch) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from ledgerstone.anchors import Anchors, abandons
 from ledgerstone.core import canonical, chain, entries, merkle, signing, state
@@ -40,8 +40,11 @@ from ledgerstone.following import in_force
 from ledgerstone.store import protocol
 from ledgerstone.store.protocol import NOW, Listed, Reader, Stored, View
 
+T = TypeVar("T")
 MAX_PROVEN_CHAINS: Final = 512
 MAX_PROVEN_NODES: Final = 4096
+# Of how many chains what their derived rows say is kept from one read to the next.
+MAX_KEPT_CHAINS: Final = 8
 
 
 class Chain(NamedTuple):
@@ -103,13 +106,15 @@ class _Ahead(NamedTuple):
 class Heads:
     """The heads that were proven, by namespace, so that each is checked once and not at every read."""
 
-    __slots__ = ("_chains", "_store", "_targets", "catalogued", "counted", "fenced")
+    __slots__ = ("_chains", "_kept", "_store", "_targets", "catalogued", "counted", "fenced")
 
     def __init__(self) -> None:
         self._chains: dict[str, Chain] = {}
         # What the store chain's catalog was found to say, under the store head that it was proven by.
         self._store: tuple[bytes, dict[tuple[str, str], tuple[Listing, ...]]] = b"", {}
         self._targets: dict[Hashable, Any] = {}
+        # By namespace, what its derived rows said, and under which head and edits of the file.
+        self._kept: dict[str, tuple[tuple[bytes, int], dict[Hashable, Any]]] = {}
         # Heads whose derived rows were counted and agreed.
         self.counted: dict[str, Head] = {}
         # True when nobody else touched the files since they were last proven: then there is nothing to count.
@@ -134,9 +139,21 @@ class Heads:
             self._targets = {}
         return self._store[1]
 
+    def kept(self, where: Chain, edits: int) -> dict[Hashable, Any]:
+        """What derived rows of a chain said under its head, as long as nobody else has written to the file."""
+        state, said = self._kept.pop(where.namespace, (None, {}))
+        if state != (where.head.id, edits):
+            said = {}
+        while len(self._kept) >= MAX_KEPT_CHAINS:
+            self._kept.pop(next(iter(self._kept)))
+        self._kept[where.namespace] = (where.head.id, edits), said
+        return said
+
     def put(self, proven: Chain) -> None:
         """Keep a proven chain; the oldest make room."""
         self._chains.pop(proven.namespace, None)
+        # It may hold words of what was erased since.
+        self._kept.pop(proven.namespace, None)
         while len(self._chains) >= MAX_PROVEN_CHAINS:
             self._chains.pop(next(iter(self._chains)))
         self._chains[proven.namespace] = proven
@@ -290,6 +307,17 @@ class Reading:
             if header is None:
                 raise CorruptionError(f"commit {sequence} is missing from its chain")
             found = self._stamps[number, sequence] = entries.read_stamp(header)
+        return found
+
+    def kept(self, where: Chain, name: Hashable, read: Callable[[], T]) -> T:
+        """What derived rows of a chain say, read once as long as its head stands and nobody else writes to the file.
+
+        Only for what is no answer by itself: like every derived row it may lead to what is then proven.
+        """
+        known = self._heads.kept(where, self.reader.edits())
+        if name not in known:
+            known[name] = read()
+        found: T = known[name]
         return found
 
     def foresee(self, where: Chain, positions: Sequence[int]) -> None:

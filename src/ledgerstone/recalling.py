@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
 from ledgerstone.core import canonical, chain, concepts, entries, ranking, recall
@@ -32,10 +33,10 @@ from ledgerstone.core.words import query_words, token
 from ledgerstone.errors import CorruptionError, NotFoundError, UsageError
 from ledgerstone.identity import Identity
 from ledgerstone.reading import Chain, Reading
-from ledgerstone.search import LAST, OWN, Meaning, Sieve, search
+from ledgerstone.search import LAST, OWN, Meaning, Sieve, indexed, search
 from ledgerstone.semantic import Lane as Encoding
 from ledgerstone.semantic import Raised, Scorer, judged, raised
-from ledgerstone.store.protocol import Candidate, Reader, View
+from ledgerstone.store.protocol import NOW, Candidate, Reader, View
 
 # A covered record is out of the recent lane only: precise words still find it.
 RECALLED: Final = frozenset({Standing.CURRENT, Standing.COVERED})
@@ -343,9 +344,8 @@ def _candidates(asked: Asked) -> tuple[Candidates, list[str]]:
     cues, told = _cues(asked) if mode in OBLIGED else ([], [])
     recent = [] if mode is Mode.LEXICAL else _recent(asked)
     lanes = dict.fromkeys(recent, Lane.RECENT) | dict.fromkeys(cues, Lane.PROCEDURAL) | found.lanes
-    return Candidates(
-        ranking.interleave(found.spots, cues, recent, turns=(FOUND_TURN,)), lanes, found.scores
-    ), said + told
+    spots = ranking.interleave(found.spots, cues, recent, turns=(FOUND_TURN,))
+    return Candidates(spots, lanes, found.scores), said + told
 
 
 def _found(asked: Asked) -> tuple[Candidates, list[str]]:
@@ -374,12 +374,15 @@ def _found(asked: Asked) -> tuple[Candidates, list[str]]:
 
 def _searched(asked: Asked, words: Mapping[str, int]) -> tuple[Candidates, list[str], int]:
     """The best hits of all namespaces, notices, and how many words occur; ties go to the more specific, the newer."""
-    reader, most = asked.reading.reader, asked.budget.candidates
+    reading, most = asked.reading, asked.budget.candidates
+    reader = reading.reader
     hits: list[tuple[int, int, int, bool]] = []
     notices: dict[str, None] = {}
     occurring = 0
     for order, sight in enumerate(asked.sights):
-        found = search(reader, sight.where.number, words, sight.sieve, limit=most, meaning=asked.meaning)
+        number = sight.where.number
+        index = reading.kept(sight.where, "index", partial(indexed, reader, number))
+        found = search(reader, number, words, sight.sieve, limit=most, meaning=asked.meaning, index=index)
         hits += [(-hit.score, order, -hit.position, hit.worded) for hit in found.hits]
         notices |= dict.fromkeys(found.notices)
         occurring = max(occurring, found.occurring)
@@ -442,26 +445,44 @@ def _recent(asked: Asked) -> list[Spot]:
 
 
 def _newest(reading: Reading, sight: Sight, limit: int) -> list[int]:
-    number, sieve = sight.where.number, sight.sieve
+    reader, number, sieve = reading.reader, sight.where.number, sight.sieve
     if sieve.only is not None:
-        rows = list(reading.reader.candidates(number, sorted(sieve.only, reverse=True), sieve.view))
-        return _uncovered(reading, sight, rows)[:limit]
+        rows = list(reader.candidates(number, sorted(sieve.only, reverse=True), sieve.view))
+        return _uncovered(sight, _covered(reader, sight, rows))[:limit]
     lane: list[int] = []
     before = sieve.last + 1
     while len(lane) < limit:
-        rows = reading.reader.recent(number, before=before, limit=RECENT_ROWS, view=sieve.view)
-        lane += _uncovered(reading, sight, rows)
-        if len(rows) < RECENT_ROWS or rows[-1].position <= sieve.first:
+        read = partial(_block, reader, sight, before)
+        newest = (sieve.view, before) == (NOW, LAST + 1)
+        block = reading.kept(sight.where, "newest", read) if newest else read()
+        lane += _uncovered(sight, block)
+        if len(block.rows) < RECENT_ROWS or block.rows[-1].position <= sieve.first:
             break
-        before = rows[-1].position
+        before = block.rows[-1].position
     return lane[:limit]
 
 
-def _uncovered(reading: Reading, sight: Sight, rows: Sequence[Candidate]) -> list[int]:
+class _Block(NamedTuple):
+    """Some records, newest first, which summary covers which of them, and those summaries."""
+
+    rows: Sequence[Candidate]
+    pairs: Sequence[tuple[int, int]]
+    above: Sequence[Candidate]
+
+
+def _block(reader: Reader, sight: Sight, before: int) -> _Block:
+    rows = reader.recent(sight.where.number, before=before, limit=RECENT_ROWS, view=sight.sieve.view)
+    return _covered(reader, sight, rows)
+
+
+def _covered(reader: Reader, sight: Sight, rows: Sequence[Candidate]) -> _Block:
+    number, view = sight.where.number, sight.sieve.view
+    pairs = [] if view.every else reader.covered(number, [row.position for row in rows], view)
+    return _Block(rows, pairs, list(reader.candidates(number, [summary for _, summary in pairs], view)))
+
+
+def _uncovered(sight: Sight, block: _Block) -> list[int]:
     """Those of some records that may be recalled and that no summary which may be recalled covers."""
-    reader, number, sieve = reading.reader, sight.where.number, sight.sieve
-    pairs = [] if sieve.view.every else reader.covered(number, [row.position for row in rows], sieve.view)
-    above = reader.candidates(number, [summary for _, summary in pairs], sieve.view)
-    summaries = {row.position for row in above if sieve.passes(row)}
-    covered = {position for position, summary in pairs if summary in summaries}
-    return [row.position for row in rows if row.position not in covered and sieve.admits(row)]
+    summaries = {row.position for row in block.above if sight.sieve.passes(row)}
+    covered = {position for position, summary in block.pairs if summary in summaries}
+    return [row.position for row in block.rows if row.position not in covered and sight.sieve.admits(row)]

@@ -48,6 +48,14 @@ class Found(NamedTuple):
     occurring: int
 
 
+class Index(NamedTuple):
+    """How many records of a namespace have words, how many words, and who holds each word that is not folded yet."""
+
+    documents: int
+    length: int
+    tail: Mapping[str, Sequence[int]]
+
+
 class Sieve:
     """Lets through what may be recalled by its columns, and counts what it holds back.
 
@@ -146,27 +154,25 @@ def search(
     *,
     limit: int,
     meaning: Meaning | None = None,
+    index: Index | None = None,
 ) -> Found:
     """The records that the sieve lets through and that answer a query best, by BM25 in integers.
 
     ``words`` maps each word to what it counts, in thousandths of a query's own word. The rarest words are read first,
     within what one search may read; a word that no longer fits is left out of the candidates (never of the score) and a
     notice says so. ``meaning`` then has its say. What stands beside a hit in its source gains from it, as far as
-    standing side by side means anything there. Ties go to the newer record.
+    standing side by side means anything there. Ties go to the newer record. ``index`` is what was ``indexed`` before.
     """
     tokens = {token(word): thousandths for word, thousandths in words.items()}
     if not tokens and meaning is None:
         return Found([], (), 0)
-    corpus = reader.corpus(number)
-    tail = list(reader.word_rows(number, corpus.through, LAST))
+    documents, length, tail = indexed(reader, number) if index is None else index
     holding = reader.holding(number, list(tokens))
-    # By the type: a column of bytes, which a damaged file may hold, is refused.
-    fresh = {row.position: tokens.keys() & str.split(row.words) for row in tail}
-    for held in fresh.values():
-        for word in held:
-            holding[word] += 1
-    documents = corpus.documents + len(tail)
-    length = corpus.length + sum(row.length for row in tail)
+    fresh: dict[int, list[str]] = {}
+    for word in tokens.keys() & tail.keys():
+        holding[word] += len(tail[word])
+        for position in tail[word]:
+            fresh.setdefault(position, []).append(word)
     own = [word for word, thousandths in tokens.items() if thousandths == OWN]
     beside = [word for word, thousandths in tokens.items() if thousandths != OWN]
     # A query's own words are not crowded out by words related to them.
@@ -207,6 +213,19 @@ def search(
     return Found(found, notices, sum(1 for word in own if holding[word]))
 
 
+def indexed(reader: Reader, number: int) -> Index:
+    """What every search of a namespace needs of it, whatever it looks for."""
+    corpus = reader.corpus(number)
+    documents, length = corpus.documents, corpus.length
+    tail: dict[str, list[int]] = {}
+    for row in reader.word_rows(number, corpus.through, LAST):
+        documents, length = documents + 1, length + row.length
+        # By the type: a column of bytes, which a damaged file may hold, is refused.
+        for word in str.split(row.words):
+            tail.setdefault(word, []).append(row.position)
+    return Index(documents, length, tail)
+
+
 def _held(
     rows: Sequence[WordRow],
     weights: Mapping[str, int],
@@ -234,8 +253,8 @@ def _around(
     best = heapq.nlargest(BESIDE, ((scores[row.position], row.position) for row in rows if row.source is not None))
     lines = reader.beside(number, [position for _, position in best], AROUND, sieve.view, sieve.terms)
     if sieve.picks:
-        lines = [(hit, [near for near in line if near == hit or sieve.spares(near)]) for hit, line in lines]
-    return [(hit, sorted(line)) for hit, line in lines]
+        return [(hit, [near for near in line if near == hit or sieve.spares(near)]) for hit, line in lines]
+    return lines
 
 
 def _placed(

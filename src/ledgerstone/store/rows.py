@@ -7,6 +7,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from itertools import repeat
 from typing import Any, Final
 
@@ -476,8 +477,6 @@ class SqliteReader:
         self, number: int, positions: Sequence[int], reach: int, view: View, terms: Terms
     ) -> list[tuple[int, list[int]]]:
         """Each position asked with all of its source at most ``reach`` away that are in view and meet the terms."""
-        if not positions:
-            return []
         wanted = ["trust >= ?"]
         bound: list[Any] = [terms.floor]
         if terms.now is not None:
@@ -486,16 +485,16 @@ class SqliteReader:
         if terms.kinds:
             wanted.append("kind IN carray(?)")
             bound.append(apsw.carray(tuple(kind.value for kind in terms.kinds)))
-        # A list a position: there are many of them, and rows of their own cost three times as much.
+        # As a bit for each place: rows of their own cost twice as much.
         sql = (
-            f"SELECT asked.value & {_MASK}, json_group_array(near.row & {_MASK}) FROM carray(?) AS asked "
-            "JOIN words AS own ON own.row = asked.value JOIN words AS near ON near.source = own.source "
-            f"AND near.row BETWEEN asked.value - {reach:d} AND asked.value + {reach:d} "
-            f"JOIN record ON record.row = near.row WHERE {_seen(view)} "
-            f"AND (near.row = asked.value OR {' AND '.join(wanted)}) GROUP BY asked.value"
+            f"SELECT asked.value & {_MASK}, (SELECT sum(1 << near.row - asked.value + {reach:d}) FROM words AS near "
+            "JOIN record ON record.row = near.row WHERE near.source = own.source "
+            f"AND near.row BETWEEN asked.value - {reach:d} AND asked.value + {reach:d} AND {_seen(view)} "
+            f"AND (near.row = asked.value OR ({' AND '.join(wanted)}))) "
+            "FROM carray(?) AS asked JOIN words AS own ON own.row = asked.value"
         )
-        rows = self._connection.execute(sql, (_array(number, positions), *bound))
-        return [(position, orjson.loads(line)) for position, line in rows]
+        rows = self._connection.execute(sql, (*bound, _array(number, positions))) if positions else ()
+        return [(position, [position + place for place in _places(bits, reach)]) for position, bits in rows if bits]
 
     def words_of(self, number: int, positions: Sequence[int]) -> Iterable[WordRow]:
         """The words of records, in the order asked."""
@@ -981,6 +980,12 @@ def _seen(view: View) -> str:
     if view.sequence is None:
         return "ending = 0"
     return f"record.sequence <= {view.sequence:d} AND (ending = 0 OR ended_by > {view.sequence:d})"
+
+
+@lru_cache(maxsize=1 << 12)
+def _places(bits: int, reach: int) -> tuple[int, ...]:
+    """Which places, from ``-reach`` on, have a bit."""
+    return tuple(place - reach for place in range(bits.bit_length()) if bits >> place & 1)
 
 
 def _array(number: int, positions: Iterable[int]) -> Any:
