@@ -18,6 +18,7 @@ def test_closest_of_all_gains_its_share_of_the_best_score() -> None:
 
     share = 10_000 * COSINE_THOUSANDTHS // 1000
     assert raised == {1: 10_000, 2: 5_000 + share, 3: 4_000 + share // 2, 4: 0}
+    assert fuse({1: 10_000}, {2: 700, 3: 300}, 300, 600) == {1: 10_000, 2: 6_000, 3: 0}
 
 
 def test_meaning_alone_never_passes_the_best_by_words() -> None:

@@ -10,14 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgerstone import UsageError
+from ledgerstone.core.fusion import COSINE_THOUSANDTHS
+from ledgerstone.semantic import static_table
 from ledgerstone.semantic.encoders import (
     MAX_DIMENSION,
+    MAX_WEIGHT,
     EncoderError,
     Function,
     encoded,
     model_of,
     quantised,
     radius,
+    weight_of,
 )
 
 numbers = st.floats(-1e300, 1e300).filter(lambda number: not 0 < abs(number) < 1e-200)
@@ -82,3 +86,18 @@ def test_encoder_that_cannot_be_told_from_others_is_refused(
 
     with pytest.raises(UsageError, match=offence):
         model_of(Function(lambda _: [], name, version, dimension))
+
+
+@pytest.mark.parametrize("weight", [0, MAX_WEIGHT + 1, 200.0])
+def test_weight_outside_its_limits_is_refused(weight: int) -> None:
+    """The limits themselves are taken, and words lead where an encoder says nothing."""
+    assert [weight_of(answers_with(one)) for one in (1, MAX_WEIGHT)] == [1, MAX_WEIGHT]
+    assert weight_of(static_table()) == weight_of(answers()) == COSINE_THOUSANDTHS
+
+    with pytest.raises(UsageError, match=f"an encoder's weight: 1 to {MAX_WEIGHT}, not {weight}"):
+        weight_of(answers_with(weight))
+
+
+def answers_with(weight: int) -> Function:
+    """An encoder that says what it counts."""
+    return Function(lambda _: [], "fixed", "1", 2, weight)

@@ -78,6 +78,26 @@ def test_words_lead(corner: Corner) -> None:
     assert NOTES[0] in found
 
 
+@pytest.mark.parametrize("weight", [200, 600, 1000])
+def test_encoder_says_what_closeness_counts(tmp_path: Path, weight: int) -> None:
+    """The closest of all has no word of the query, and gains the encoder's part of the best score by words."""
+
+    def likes_bread(texts: Sequence[str]) -> list[list[float]]:
+        return [[1.0, 0.0] if text == "Elbe" or "bread" in text else [0.0, 1.0] for text in texts]
+
+    corner = Corner(tmp_path / "store.db", Lane(lambda: Function(likes_bread, "bread", "1", 2, weight)))
+    corner.remember("Where is the Elbe?", *NOTES)
+    with corner.memory._ledger.reads(OWNER) as (reading, identity):
+        [(where, _)] = [one for one in identity.visible()[0] if one[1].scope.value == "project"]
+        [best] = search(
+            reading.reader, where.number, dict.fromkeys(query_words("Elbe", None), OWN), Sieve(0, START), limit=8
+        ).hits
+    scores = dict(zip(corner.texts("Elbe"), (hit.score for hit in corner.found("Elbe").hits), strict=True))
+    corner.memory.close()
+
+    assert scores[NOTES[2]] == best.score * weight // 1000
+
+
 def test_answer_is_the_same_before_and_after_indexing(corner: Corner) -> None:
     """A vector counts the same whether it was kept or made for the search; scores and order are equal."""
     corner.remember(*NOTES)

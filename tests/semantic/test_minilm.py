@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,8 @@ import numpy as np
 import pytest
 
 from ledgerstone import UsageError
-from ledgerstone.semantic import minilm
-from ledgerstone.semantic.encoders import encoded
+from ledgerstone.semantic import minilm, static_table
+from ledgerstone.semantic.encoders import Matcher, encoded
 
 WIDTH, INNER, LAYERS, HEADS = 8, 12, 2, 2
 PIECES = 120
@@ -80,6 +81,30 @@ def test_row_of_a_batch_is_what_it_is_alone(directory: Path) -> None:
     together = model.states(rows)
 
     assert all(np.allclose(model.states([row])[0], state, atol=1e-5) for row, state in zip(rows, together, strict=True))
+
+
+def test_text_mostly_of_a_script_that_the_model_has_not_read_has_no_vector(directory: Path) -> None:
+    """Such a text is left to words; beside more pieces that are known it has a vector."""
+    model = replace(minilm.load(directory), dimension=WIDTH)
+
+    other, known = encoded(model, ["\u4e2d\u56fd w6", "\u4e2d\u56fd w6 w7 w8"])
+
+    assert other == bytes(WIDTH)
+    assert any(known)
+
+
+def test_model_matches_word_by_word_as_the_table_does(directory: Path) -> None:
+    """The table was made of it, and costs no state of any text."""
+    texts = ["the car here", "the vehicle here", "the bridge here"]
+    model = minilm.load(directory)
+
+    assert isinstance(model, Matcher)
+    assert model.match("car", texts, alike) == static_table().match("car", texts, alike)
+
+
+def alike(words: Sequence[str]) -> list[int]:
+    """Every word weighs the same."""
+    return [1] * len(words)
 
 
 def test_model_is_an_encoder(directory: Path) -> None:

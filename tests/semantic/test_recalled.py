@@ -34,7 +34,7 @@ def missing() -> Function:
 
 
 def test_receipt_names_the_encoder_that_had_a_say(tmp_path: Path) -> None:
-    """Signed with the rest: the ranking, and the model. A mode, or an empty query, that asks no encoder names none."""
+    """Signed with the rest: the ranking, the model, its weight. A mode or a query that asks no encoder names none."""
     lane = Lane(static_table)
     with opened(tmp_path / "store.db", lane) as memory:
 
@@ -45,7 +45,7 @@ def test_receipt_names_the_encoder_that_had_a_say(tmp_path: Path) -> None:
         with_a_say = {mode: ranked_by("who is the doctor", mode) for mode in Mode if mode is not Mode.TASK_MAINTENANCE}
         asked_nothing = ranked_by("", Mode.BALANCED)
 
-    both = f"{SCORER} {lane.model}"
+    both = f"{SCORER} {lane.model}:{lane.weight}"
     assert with_a_say == {
         Mode.BALANCED: both,
         Mode.HYBRID: both,

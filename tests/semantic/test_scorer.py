@@ -81,7 +81,7 @@ def test_receipt_names_the_scorer_that_had_a_say(memory: Memory) -> None:
         return asked.explain(kept or "").receipt.scorer
 
     assert named(memory, "lamp") == f"{SCORER} likes/1"
-    assert named(both, "lamp") == f"{SCORER} {Lane(static_table).model} likes/1"
+    assert named(both, "lamp") == f"{SCORER} {Lane(static_table).model}:{Lane(static_table).weight} likes/1"
     assert named(memory, "") == named(memory, "bridge") == SCORER
 
 

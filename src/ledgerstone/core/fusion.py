@@ -7,7 +7,7 @@ from typing import Final
 
 from ledgerstone.core.ranking import SCORE_UNITS
 
-# What being closest in meaning of all counts, in thousandths of the best score by words.
+# What being closest in meaning of all counts, in thousandths of the best score by words, unless the encoder says more.
 COSINE_THOUSANDTHS: Final = 200
 # What answering best word by word counts beside it.
 MATCH_THOUSANDTHS: Final = 300
@@ -15,15 +15,17 @@ MATCH_THOUSANDTHS: Final = 300
 SCORER_THOUSANDTHS: Final = 1000
 
 
-def fuse(scores: Mapping[int, int], cosines: Mapping[int, int], mean: int) -> dict[int, int]:
+def fuse(
+    scores: Mapping[int, int], cosines: Mapping[int, int], mean: int, thousandths: int = COSINE_THOUSANDTHS
+) -> dict[int, int]:
     """Scores by words, raised by closeness in meaning: score + 0.2 * top * (cosine - mean) / (greatest - mean).
 
     ``scores`` and ``cosines`` are by position; a position with a score alone is average in meaning, one with a cosine
     alone has no word of the query. ``mean`` is the cosine of everything that was searched. Without any score the
-    cosines stand for themselves, so that the closest has 0.2 points. No rank counts, only scores: equal shares for
-    ranks put what words had found below what a model only guessed.
+    cosines stand for themselves, so that the closest has 0.2 points. ``thousandths`` is that 0.2. No rank counts, only
+    scores: equal shares for ranks put what words had found below what a model only guessed.
     """
-    return _raised(scores, cosines, mean, COSINE_THOUSANDTHS)
+    return _raised(scores, cosines, mean, thousandths)
 
 
 def rerank(

@@ -7,10 +7,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol, runtime_checkable
 
+from ledgerstone.core.fusion import COSINE_THOUSANDTHS
 from ledgerstone.errors import UsageError
 
 # Up to here the product of two vectors of bytes stays within what a 32-bit float holds exactly, in any order.
 MAX_DIMENSION: Final = 1024
+# Where the closest in meaning counts as much as the best by words.
+MAX_WEIGHT: Final = 1000
 # So that ranking, encoder and scorer fit in what a receipt says of them.
 MAX_NAME_BYTES: Final = 64
 _TOP: Final = 127
@@ -38,7 +41,20 @@ class Encoder(Protocol):
         ...
 
     def encode(self, texts: Sequence[str]) -> Iterable[Iterable[float]]:
-        """One vector a text, in order."""
+        """One vector a text, in order; zeros for one that it knows nothing of, which is then left to words."""
+        ...
+
+
+@runtime_checkable
+class Weighty(Protocol):
+    """An encoder that says what being closest of all counts, in thousandths of the best score by words.
+
+    ``COSINE_THOUSANDTHS`` suits one that knows words only, out of their context; one that reads texts earns more.
+    """
+
+    @property
+    def weight(self) -> int:
+        """From 1 to ``MAX_WEIGHT``."""
         ...
 
 
@@ -62,6 +78,7 @@ class Function:
     name: str
     version: str
     dimension: int
+    weight: int = COSINE_THOUSANDTHS
 
     def encode(self, texts: Sequence[str]) -> Iterable[Iterable[float]]:
         """What the callable says."""
@@ -77,6 +94,14 @@ def model_of(encoder: Encoder) -> str:
     if type(encoder.dimension) is not int or not 1 <= encoder.dimension <= MAX_DIMENSION:
         raise UsageError(f"an encoder's dimension: 1 to {MAX_DIMENSION}, not {encoder.dimension!r}")
     return f"{check_name(encoder.name)}/{check_name(encoder.version)}/{encoder.dimension}"
+
+
+def weight_of(encoder: Encoder) -> int:
+    """What being closest of all counts with an encoder, in thousandths; UsageError outside 1 to ``MAX_WEIGHT``."""
+    weight = encoder.weight if isinstance(encoder, Weighty) else COSINE_THOUSANDTHS
+    if type(weight) is not int or not 1 <= weight <= MAX_WEIGHT:
+        raise UsageError(f"an encoder's weight: 1 to {MAX_WEIGHT}, not {weight!r}")
+    return weight
 
 
 def check_name(part: object) -> str:

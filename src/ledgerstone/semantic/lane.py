@@ -20,7 +20,7 @@ from ledgerstone.errors import UnavailableError
 from ledgerstone.identity import Identity
 from ledgerstone.ledger import Ledger
 from ledgerstone.search import Hit, Sieve
-from ledgerstone.semantic.encoders import Encoder, EncoderError, Matcher, encoded, model_of
+from ledgerstone.semantic.encoders import Encoder, EncoderError, Matcher, encoded, model_of, weight_of
 from ledgerstone.store.protocol import VECTOR_BLOCK, Reader, Vectored, WordRow, Writer
 
 if TYPE_CHECKING:
@@ -137,6 +137,11 @@ class Lane:
         """The name under which its vectors are kept."""
         return model_of(self.encoder)
 
+    @property
+    def weight(self) -> int:
+        """What being closest in meaning of all counts, in thousandths of the best score by words."""
+        return weight_of(self.encoder)
+
     def encode(self, texts: Sequence[str]) -> list[bytes]:
         """Texts as vectors of bytes."""
         return encoded(self.encoder, texts)
@@ -193,7 +198,7 @@ def raised(reader: Reader, number: int, query: str, scores: Mapping[int, int], s
     look = _Look(reader, number, query, sieve, lane, _Tail(reader, number), [])
     try:
         found = _closest(look, found)
-        model = lane.model
+        model = f"{lane.model}:{lane.weight}"
         found = _matched(look, found)
     except BrokenError as broken:
         look.notices.append(f"semantic: unavailable: {broken}")
@@ -245,7 +250,7 @@ def _closest(look: _Look, scores: dict[int, int]) -> dict[int, int]:
     with guarded():
         import numpy as np  # noqa: F401, PLC0415 - an extra: asked for before it is needed
 
-        model, (asked,) = lane.model, lane.encode([look.query])
+        model, weight, (asked,) = lane.model, lane.weight, lane.encode([look.query])
     if not any(asked):
         return scores
     reach = reader.vectored(number)
@@ -264,7 +269,8 @@ def _closest(look: _Look, scores: dict[int, int]) -> dict[int, int]:
     positions, products = _compared(look, asked, reach, vectors, scores)
     if not len(positions):
         return scores
-    return fusion.fuse(scores, _chosen(look, positions, products, scores), int(products.sum()) // len(products))
+    mean = int(products.sum()) // len(products)
+    return fusion.fuse(scores, _chosen(look, positions, products, scores), mean, weight)
 
 
 def _compared(

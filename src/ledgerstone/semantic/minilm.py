@@ -1,12 +1,15 @@
 """all-MiniLM-L6-v2 in NumPy: the model of a package that carries it, run without a framework.
 
+Its vectors find what is close in meaning. Word by word the static table matches, which was made of the same model: its
+own states of sixty texts would take a second a query.
+
 Wang et al., MiniLM (2020); Reimers and Gurevych, Sentence-BERT (2019).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ledgerstone.core.wordpiece import WordPiece
 from ledgerstone.errors import UsageError
+from ledgerstone.semantic.table import letters, static_table
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,6 +32,8 @@ WIDTH: Final = 384
 MAX_PIECES: Final = 256
 CLS: Final = 101
 SEP: Final = 102
+# Chosen on public sets: with less it finds less in other words, with more the first place suffers.
+WEIGHT: Final = 600
 _EPSILON: Final = 1e-12
 
 
@@ -35,18 +41,33 @@ _EPSILON: Final = 1e-12
 class MiniLM:
     """A packaged all-MiniLM-L6-v2 as an encoder: 384 numbers a text, its first 254 pieces, one text at a time.
 
-    One at a time, since the sums of a batch depend on what else is in it.
+    One at a time, since the sums of a batch depend on what else is in it. ``letters`` says of each piece whether it is
+    of a script that the model has read (``table.letters``): a text mostly in another has no vector.
     """
 
     weights: dict[str, Floats]
     cutter: WordPiece
+    letters: NDArray[np.int8]
     name: str = "all-minilm-l6-v2"
-    version: str = "1"
+    version: str = "2"
     dimension: int = WIDTH
+    weight: int = WEIGHT
 
     def encode(self, texts: Sequence[str]) -> list[Floats]:
         """The mean of each text's last states."""
-        return [self.states([[CLS, *self.cutter.cut(text)[: MAX_PIECES - 2], SEP]])[0].mean(0) for text in texts]
+        return [self._encoded(self.cutter.cut(text)) for text in texts]
+
+    def match(self, query: str, texts: Sequence[str], weigh: Callable[[Sequence[str]], Sequence[int]]) -> list[int]:
+        """How well each text answers the query word by word, as the static table sees it."""
+        return static_table().match(query, texts, weigh)
+
+    def _encoded(self, pieces: list[int]) -> Floats:
+        import numpy as np  # noqa: PLC0415 - an extra
+
+        if self.letters[pieces].sum() < 0:
+            return np.zeros(self.dimension, np.float32)
+        found: Floats = self.states([[CLS, *pieces[: MAX_PIECES - 2], SEP]])[0].mean(0)
+        return found
 
     def states(self, rows: Sequence[Sequence[int]]) -> Floats:
         """The last states of rows of equally many pieces: rows x pieces x 384."""
@@ -103,7 +124,7 @@ def load(directory: Path | None = None) -> MiniLM:
             )
         directory = Path(spec.origin).parent / "model"
     vocabulary = (directory / "vocab.txt").read_text("utf-8").splitlines()
-    return MiniLM(dict(_tensors(directory / "model.safetensors")), WordPiece(vocabulary))
+    return MiniLM(dict(_tensors(directory / "model.safetensors")), WordPiece(vocabulary), letters(vocabulary))
 
 
 def _tensors(path: Path) -> Iterator[tuple[str, Floats]]:

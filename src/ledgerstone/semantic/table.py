@@ -122,15 +122,21 @@ def read(data: bytes) -> StaticTable:
         rows: Any = stored["rows"]
         weights: Any = stored["weights"]
         pieces = stored["pieces"].tobytes().decode("utf-8").split("\n")
-    letters = np.array([_letters(piece) for piece in pieces], np.int8)
     # The square of a row's length, which all rows have but for rounding.
-    return StaticTable(WordPiece(pieces), rows, weights.astype(np.int64), letters, 1024 * rows.shape[1])
+    return StaticTable(WordPiece(pieces), rows, weights.astype(np.int64), letters(pieces), 1024 * rows.shape[1])
+
+
+def letters(pieces: Sequence[str]) -> NDArray[np.int8]:
+    """Of each piece of a vocabulary 1 if it has Latin letters, -1 if it is of another script or unknown, else 0."""
+    import numpy as np  # noqa: PLC0415 - an extra
+
+    return np.array([_letters(piece) for piece in pieces], np.int8)
 
 
 def _letters(piece: str) -> int:
     if piece.isascii() and piece != UNKNOWN:
         return int(piece.lower() != piece.upper())
-    letters = [sign for sign in piece if sign.isalpha()]
-    if piece == UNKNOWN or any(sign > LAST_LATIN for sign in letters):
+    signs = [sign for sign in piece if sign.isalpha()]
+    if piece == UNKNOWN or any(sign > LAST_LATIN for sign in signs):
         return -1
-    return int(bool(letters))
+    return int(bool(signs))
