@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from itertools import repeat
@@ -208,7 +207,7 @@ def search(
             or not asked.isdisjoint(held_by[position])
             or any(needle in looked_at[position] for needle in unasked),
         )
-        for score, position in heapq.nlargest(limit, zip(scores.values(), scores, strict=True))
+        for score, position in sorted(zip(scores.values(), scores, strict=True), reverse=True)[:limit]
     ]
     return Found(found, notices, sum(1 for word in own if holding[word]))
 
@@ -250,8 +249,9 @@ def _around(
     reader: Reader, number: int, rows: Sequence[WordRow], scores: Mapping[int, int], sieve: Sieve
 ) -> list[tuple[int, list[int]]]:
     """The best hits that name a source, each with what may be recalled around it there, in order."""
-    best = heapq.nlargest(BESIDE, ((scores[row.position], row.position) for row in rows if row.source is not None))
-    lines = reader.beside(number, [position for _, position in best], AROUND, sieve.view, sieve.terms)
+    named = [(scores[row.position], row.position) for row in rows if row.source is not None]
+    best = [position for _, position in sorted(named, reverse=True)[:BESIDE]]
+    lines = reader.beside(number, best, AROUND, sieve.view, sieve.terms)
     if sieve.picks:
         return [(hit, [near for near in line if near == hit or sieve.spares(near)]) for hit, line in lines]
     return lines
@@ -282,20 +282,33 @@ def _placed(
 
 def _best(reader: Reader, number: int, gathered: dict[int, int], sieve: Sieve) -> list[int]:
     """The first ``SCORED`` positions by weight, newer ones first among equals, that may be recalled."""
-    pairs = list(zip(gathered.values(), gathered, strict=True))
-    ranked = heapq.nlargest(SCORED, pairs)
+    bar = _least(gathered.values())
+    ranked = sorted([(weight, position) for position, weight in gathered.items() if weight >= bar], reverse=True)
+    ranked, pairs = ranked[:SCORED], ranked
     found: list[int] = []
     seen = 0
     while ranked:
         asked = [position for _, position in ranked]
         found += [row.position for row in reader.candidates(number, asked, sieve.view) if sieve.admits(row)]
         seen += len(ranked)
-        if len(found) >= SCORED or seen >= len(pairs):
+        if len(found) >= SCORED or seen >= len(gathered):
             break
         # What has ended or may not be recalled takes nobody's place.
-        pairs.sort(reverse=True)
+        if seen == SCORED:
+            pairs = sorted(zip(gathered.values(), gathered, strict=True), reverse=True)
         ranked = pairs[seen : seen + SCORED]
     return found[:SCORED]
+
+
+def _least(weights: Collection[int]) -> int:
+    """The least weight among the ``SCORED`` greatest; all are sums of a few, and so there are few different ones."""
+    times = Counter(weights)
+    left, weight = SCORED, 0
+    for weight in sorted(times, reverse=True):
+        left -= times[weight]
+        if left <= 0:
+            break
+    return weight
 
 
 class _Gathered(NamedTuple):
@@ -332,7 +345,7 @@ def _gather(reader: Reader, number: int, weights: dict[str, int], holding: dict[
             # Nobody weighs more than all words so far together, nor more than the best did before by this word.
             most = min(most, done) + weight
             if len(gathered) >= SCORED and most > left - weight:
-                bar = most = heapq.nlargest(SCORED, gathered.values())[-1]
+                bar = most = _least(gathered.values())
         done += weight
         left -= weight
     return _Gathered(gathered, read, left_out)
