@@ -16,6 +16,7 @@ import apsw
 from bench import proving, reading, recalling, starting, writing
 from bench.figures import FULL, QUICK, Figure, Scale
 
+Row = tuple[str, str, str, str]
 Benchmark = Callable[[Scale, Path], Iterator[Figure]]
 BENCHMARKS: Final[dict[str, Benchmark]] = {
     "remember": writing.remember,
@@ -23,6 +24,7 @@ BENCHMARKS: Final[dict[str, Benchmark]] = {
     "get": reading.get,
     "recall": reading.recall,
     "recalling": recalling.recalling,
+    "crowded": recalling.crowded,
     "opening": reading.opening,
     "verify": proving.verify,
     "resume": proving.resume,
@@ -34,8 +36,10 @@ INTRODUCTION: Final = """\
 # What it costs
 
 CPU time, user and system, never wall time; medians over rounds. Two things compared were run in turns within one
-process, and their ratio is the median of the rounds' ratios. The notes are made from a fixed seed: 12 to 40 words out
-of 50,000 by Zipf's law, about 173 characters each. Targets are what we are after; nothing asserts them.
+process, and their ratio is the median of the rounds' ratios. The rows of one benchmark are of one run, those of two
+perhaps of two. The notes are made from a fixed seed: 12 to 40 words out of 50,000 by Zipf's law, about 173 characters
+each; those of `recalling` and `crowded` as `bench/natural.py` says, nearer to language. Targets are what we are
+after; nothing asserts them.
 """
 
 
@@ -43,22 +47,45 @@ def main(arguments: Sequence[str]) -> None:
     """Run what was asked for."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(BENCHMARKS)} (default: all)")
+    parser.add_argument(
+        "--stores", type=Path, metavar="FOLDER", help="take the stores there, and leave those made there"
+    )
+    parser.add_argument("--keep", action="store_true", help="keep the rows of those named in place of their last ones")
     parser.add_argument("--quick", action="store_true", help="small sizes and few rounds: under a minute")
     asked = parser.parse_args(arguments)
     unknown = [name for name in asked.names if name not in BENCHMARKS]
     if unknown:
         parser.error(f"no benchmark {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
+    if asked.keep and (asked.quick or not asked.names):
+        parser.error("--keep: for benchmarks that are named, at their full size")
     figures: list[Figure] = []
-    with tempfile.TemporaryDirectory(prefix="ledgerstone-bench-") as folder:
+    with tempfile.TemporaryDirectory(prefix="ledgerstone-bench-") as made:
+        folder = asked.stores or made
         for name in asked.names or BENCHMARKS:
             print(f"{name} ...", file=sys.stderr, flush=True)
             for figure in BENCHMARKS[name](QUICK if asked.quick else FULL, Path(folder)):
                 print(f"  {figure.what}: {_number(figure.value)} {figure.unit}", file=sys.stderr, flush=True)
                 figures.append(figure)
-    table = _table(figures)
-    print(table)
-    if not asked.names and not asked.quick:
-        RESULTS.write_text(f"{INTRODUCTION}\nTo repeat it: `./dev bench`. {_machine()}\n\n{table}\n", encoding="utf-8")
+    rows = [_row(figure) for figure in figures]
+    print(_table(rows))
+    if asked.keep:
+        rows = _merged(RESULTS.read_text(encoding="utf-8"), rows)
+    if asked.keep or not (asked.names or asked.quick):
+        text = f"{INTRODUCTION}\nTo repeat it: `./dev bench`. {_machine()}\n\n{_table(rows)}\n"
+        RESULTS.write_text(text, encoding="utf-8")
+
+
+def _merged(results: str, rows: Sequence[Row]) -> list[Row]:
+    """The rows of earlier results with those of some benchmarks in place of their last ones."""
+    named, order = {row[0] for row in rows}, list(BENCHMARKS)
+    table = [line for line in results.splitlines() if line.startswith("| ")][1:]
+    earlier = (tuple(cell.strip() for cell in line.strip("|").split("|")) for line in table)
+    kept = [(name, what, measured, target) for name, what, measured, target in earlier if name not in named]
+    return sorted([*kept, *rows], key=lambda row: order.index(row[0]))
+
+
+def _row(figure: Figure) -> Row:
+    return figure.benchmark, figure.what, f"{_number(figure.value)} {figure.unit}".strip(), figure.target or ""
 
 
 def _number(value: float) -> str:
@@ -66,9 +93,8 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def _table(figures: Sequence[Figure]) -> str:
-    rows = [("benchmark", "what", "measured", "target")]
-    rows += [(f.benchmark, f.what, f"{_number(f.value)} {f.unit}", f.target or "") for f in figures]
+def _table(figures: Sequence[Row]) -> str:
+    rows = [("benchmark", "what", "measured", "target"), *figures]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["| " + " | ".join(map(str.ljust, row, widths)) + " |" for row in rows]
     return "\n".join([lines[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *lines[1:]])

@@ -34,6 +34,7 @@ class Scale:
     chain: int
     notes: tuple[int, ...]
     recalled: tuple[int, ...]
+    crowd: tuple[int, int]
     bulk: int
     sessions: int
     starts: int
@@ -45,12 +46,21 @@ FULL: Final = Scale(
     chain=5_000,
     notes=(1_000, 10_000, 100_000),
     recalled=(10_000, 100_000),
+    crowd=(1_000_000, 100),
     bulk=100_000,
     sessions=5_000,
     starts=15,
 )
 QUICK: Final = Scale(
-    rounds=5, commits=32, chain=600, notes=(1_000,), recalled=(1_000,), bulk=3_000, sessions=100, starts=3
+    rounds=5,
+    commits=32,
+    chain=600,
+    notes=(1_000,),
+    recalled=(1_000,),
+    crowd=(4_000, 4),
+    bulk=3_000,
+    sessions=100,
+    starts=3,
 )
 
 

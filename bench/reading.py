@@ -37,7 +37,9 @@ def get(scale: Scale, folder: Path) -> Iterator[Figure]:
                 chain, place = identity.visible()[0][-1]
                 if not nodes:
                     chain.nodes.clear()
-                for position in next(where):
+                positions = next(where)
+                reading.foresee(chain, positions)
+                for position in positions:
                     reading.record(chain, place.scope, position)
 
         cold, warm, _ = interleaved(

@@ -12,7 +12,7 @@ from statistics import mean
 from typing import Final
 
 from bench.figures import MS, Act, Figure, Scale, interleaved, typical
-from bench.natural import kept, queries
+from bench.natural import IMPORT, SHORT_NOTE, in_session, kept, queries, spread
 from bench.workload import CALLER, opened, shared
 from ledgerstone.core import ranking, words
 from ledgerstone.core.words import query_words, token
@@ -29,9 +29,8 @@ TARGETS: Final = {
     (10_000, 32): "at most 10",
     (100_000, 8): "at most 12",
     (100_000, 32): "at most 30",
-    (1_000_000, 8): "at most 60",
-    (1_000_000, 32): "at most 150",
 }
+CROWDED: Final = {8: "at most 25", 32: "at most 60"}
 
 
 def recalling(scale: Scale, folder: Path) -> Iterator[Figure]:
@@ -40,6 +39,19 @@ def recalling(scale: Scale, folder: Path) -> Iterator[Figure]:
         for sourced in (False, True):
             with opened(kept(folder, size, sourced=sourced)) as memory:
                 yield from _contexts(memory, size, scale, sourced=sourced)
+
+
+def crowded(scale: Scale, folder: Path) -> Iterator[Figure]:
+    """Contexts of 16 entries in one of many namespaces, for words of the first notes in it."""
+    size, namespaces = scale.crowd
+    with opened(spread(folder, size, namespaces), in_session(0)) as memory:
+        for count in (8, 32):
+            asked = queries(IMPORT, words=count, count=ASKED // 2, note=SHORT_NOTE)
+            one = partial(_next, cycle([partial(memory.recall, query) for query in asked]))
+            typical(one, rounds=1, times=4)
+            cost = typical(one, rounds=scale.rounds, times=len(asked))
+            what = f"{count} words in one of {namespaces} namespaces of {size:,} notes"
+            yield Figure("crowded", what, cost * MS, "ms", CROWDED.get(count) if size == 1_000_000 else None)
 
 
 def _contexts(memory: Memory, size: int, scale: Scale, *, sourced: bool) -> Iterator[Figure]:

@@ -143,7 +143,7 @@ def draw(
         ),
         left_out=tuple(LeftOut(reason=reason, count=count) for reason, count in sorted(context.omitted.items())),
     )
-    data = canonical.encode({"format": FORMAT, **fields.write_object(receipt)})
+    data = canonical.encode({"format": FORMAT, **fields.write_object(receipt)}, shaped=True)
     digest = digest_of(data)
     return Drawn(identity(digest), data, keyring.sign(signing.RECEIPT, digest), salt, query)
 
