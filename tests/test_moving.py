@@ -683,7 +683,7 @@ def test_one_namespace_begins_a_store_of_its_own(home: Home, tmp_path: Path) -> 
             memory.remember("there", namespace=project)
         memory.remember("goes on", scope=Scope.USER)
         memory.remember("a new project", scope=Scope.PROJECT)
-        assert memory.rebuild().namespaces == 3
+        assert memory.rebuild().namespaces == 2
         assert memory.verify().ok
     assert stranger(exported(path), tmp_path) == ["0 faults"]
 

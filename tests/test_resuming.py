@@ -270,7 +270,7 @@ def test_the_first_verification_is_of_everything_and_the_next_is_not(tmp_path: P
         memory.remember("the second thing", scope=Scope.USER)
         third, whole, last = memory.verify(), memory.verify(full=True), memory.verify()
 
-    assert (first.since, first.reason) == (None, "it was not verified here before")
+    assert (first.since, first.reason) == (None, "no earlier verification of it is remembered here")
     assert (second.since, second.commits - second.older) == (
         {name: sequence for name, (sequence, _) in first.heads.items()},
         0,
@@ -313,7 +313,7 @@ MILESTONES: Final = {
     "a name without a head\n": "cannot be read",
     "\N{SNOWMAN}\x00": "cannot be read",
     f"ns_0000000000000000 7 {'ff' * 32} 0\n": "the chains are not those that were verified before",
-    "": "it was not verified here before",
+    "": "no earlier verification of it is remembered here",
 }
 
 

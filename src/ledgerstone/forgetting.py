@@ -51,9 +51,9 @@ from ledgerstone.store.protocol import Reader, Store, Writer
 from ledgerstone.writing import Batch
 
 UNREACHED: Final = (
-    "copies and backups of the store, exports, what was read before, and blocks that the file system keeps by itself",
-    "names of principals, sessions, programs and namespaces, and reasons given for erasures, that were not asked for",
-    "the chain keeps commitments, sizes, times and ids of what was erased; nothing can be guessed from them",
+    "backups, exports and other copies, what was read before, blocks that the file system keeps by itself",
+    "names and reasons that were not asked for",
+    "sizes, times and ids, which stay in the chain and give no text away",
 )
 SHORT: Final = f"texts under {traces.LEAST_BYTES} bytes are not looked for in the files: they occur everywhere"
 # What may be let go by its retention; the rest goes by an expiry of its own, or when somebody forgets it.

@@ -210,7 +210,7 @@ class Ledger:
         milestones: resuming.Milestones = {}
         reason = "nothing is remembered of this store"
         if self.anchors is not None:
-            reason = "it was not verified here before"
+            reason = "no earlier verification of it is remembered here"
             try:
                 milestones = self.anchors.verified().heads
             except UnavailableError as error:

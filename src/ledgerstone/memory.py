@@ -142,7 +142,7 @@ class Memory:
         if create and read_only:
             raise UsageError("a store is not made read-only")
         where = _path("path", path).resolve()
-        folder = _folder(state)
+        folder = None if state is None else _path("state", state)
         if read_only:
             keys = Keyring(pins=tuple(keys.public.values()))
         anchors = None if folder is None else Anchors(folder, str(where))
@@ -1053,7 +1053,7 @@ def _path(name: str, given: str | Path) -> Path:
 
 
 def _folder(state: str | Path | None) -> Path | None:
-    """The directory in which this machine remembers, if it is to; UsageError for a file."""
+    """The directory in which this machine is to remember what is put in place, if it is to; UsageError for a file."""
     where = None if state is None else _path("state", state)
     if where is not None and where.is_file():
         raise UsageError(f"state: a directory, and {where} is a file")

@@ -92,7 +92,7 @@ def _verify(
     older = sum(part.older for part in parts)
     return Report(
         findings=(),
-        namespaces=len(parts),
+        namespaces=len(parts[1:]),
         commits=sum(part.row.sequence + 1 for part in parts),
         entries=sum(part.where.head.counts.entries for part in parts),
         heads={part.row.namespace: (part.row.sequence, part.row.commit) for part in parts},

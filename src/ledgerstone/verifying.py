@@ -89,7 +89,7 @@ def verify(reader: Reader, keyring: Keyring, watch: Watch = UNWATCHED) -> Report
     tell(promotions(reader, authorities))
     if reader.posted() != posted:
         tell([Finding("index", "", None, "the word index does not hold the words of the records")])
-    return Report(findings=tuple(findings), namespaces=len(names), commits=done, entries=records, heads=heads)
+    return Report(findings=tuple(findings), namespaces=len(names[1:]), commits=done, entries=records, heads=heads)
 
 
 def promotions(reader: Reader, authorities: Authorities) -> Iterator[Finding]:
@@ -471,7 +471,7 @@ def rebuild(writer: Writer, keyring: Keyring, *, alone: bool = False) -> Report:
             hint="nothing was changed; restore a backup; ledgerstone verify lists every fault",
         )
     writer.analyzed(ANALYZER)
-    return Report(findings=(), namespaces=len(names), commits=commits, entries=entries, heads=heads)
+    return Report(findings=(), namespaces=len(names[1:]), commits=commits, entries=entries, heads=heads)
 
 
 def _derive(reader: Reader, replay: Replay, row: ChainRow, keyring: Keyring, *, alone: bool) -> Derived:

@@ -35,9 +35,9 @@ def test_without_the_sdk_it_says_what_to_install(desk: Desk, command: str) -> No
     """The MCP SDK is an extra: without it the two commands that need it name it, and the others work."""
     program = "import sys; sys.modules['mcp'] = None; from ledgerstone.entrypoints.cli import main; main()"
 
-    refused = subprocess.run([sys.executable, "-c", program, command, "--json"], capture_output=True, check=False)
+    refused = subprocess.run([sys.executable, "-c", program, command], capture_output=True, check=False)
     others = subprocess.run([sys.executable, "-c", program, "init"], capture_output=True, check=False)
 
     assert (refused.returncode, others.returncode) == (2, 0)
-    assert json.loads(refused.stderr)["hint"] == "install it from the checkout: pip install '.[mcp]'"
+    assert b"install it from the checkout: pip install '.[mcp]'" in refused.stderr
     assert (desk.home / "ledgerstone" / "data" / "ledgerstone.db").exists()

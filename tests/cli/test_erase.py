@@ -41,7 +41,7 @@ def test_forget_shows_asks_and_erases(bound: Desk) -> None:
         assert TEXT in done.out.decode()
         assert b"Erase 1 version for good?" in done.out
     assert b"erased 1 version, commit ns_" in allowed.out
-    assert b"not reached: copies and backups" in allowed.out
+    assert b"not reached: backups, exports and other copies" in allowed.out
     assert f"the text of {address} was erased by commit 2" in bound.run("get", address).err
 
 

@@ -59,7 +59,7 @@ def test_index_catches_up_with_what_recall_says_is_behind(bound: Desk) -> None:
     assert "notices" not in found
     assert meaning(bound)["state"] == "ok"
     assert f"{TEXTS} of {TEXTS} texts indexed" in meaning(bound)["says"]
-    assert bound.invoke("index").stdout == f"0 texts indexed by {model}\n"
+    assert bound.invoke("index").stdout == f"nothing to do: {TEXTS} texts indexed by {model}\n"
 
 
 def test_index_shows_how_far_it_is_at_a_terminal_only(bound: Desk) -> None:

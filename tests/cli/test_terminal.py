@@ -127,8 +127,8 @@ def test_one_of_a_thing_is_not_several(desk: Desk) -> None:
     desk.ask("namespaces", "use", "--new")
     several = desk.invoke("verify").stdout
 
-    assert re.fullmatch(r"1 namespace, 1 commit, \d+ entries: no fault\n", one)
-    assert re.fullmatch(r"2 namespaces, 3 commits, \d+ entries: no fault\n", several)
+    assert re.fullmatch(r"0 namespaces, 1 commit, \d+ entries: no fault\n", one)
+    assert re.fullmatch(r"1 namespace, 3 commits, \d+ entries: no fault\n", several)
     assert [shown.count(number, "entry", "entries") for number in (0, 1, 2)] == ["0 entries", "1 entry", "2 entries"]
 
 

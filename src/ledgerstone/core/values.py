@@ -499,6 +499,8 @@ DERIVED_CODES: Final = frozenset({"catalog", "index", "link", "record", "words"}
 class Report:
     """All that a verification found, and how much it looked at. ``heads`` maps a namespace to its newest commit.
 
+    ``namespaces`` counts them without the store's own chain; commits and entries are those of all chains.
+
     ``since`` is None when everything was replayed, for the ``reason`` given if that was not asked for. Else it maps
     a namespace to the commit up to which it had been verified before; of those ``older`` commits ``sampled`` were
     drawn by chance and looked at, and all others were replayed. Of the ``receipts`` that are kept

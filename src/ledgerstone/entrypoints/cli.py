@@ -220,8 +220,8 @@ def recall(
     lanes = {item.record.address: item.lane for item in (*context.items, *context.below_floor)}
     records = [item.record for item in (*context.items, *context.below_floor)]
     door.answer(wire.recalled(context, heads=heads), lambda: _entries(door, records, lanes))
-    if records and door.width is not None:
-        door.say(" ")
+    if records and door.width is not None and not door.json:
+        click.echo(err=True)
     for notice in context.notices:
         door.say(notice)
     if context.omitted:

@@ -130,6 +130,10 @@ def verify(door: Door, *, full: bool, accept: bool, expected: str | None, yes: b
     with door.memory(check=False) as memory, door.progress("commits") as progress:
         report = memory.verify(full=full, accept=accept, expected=head, progress=progress, found=tell)
     _report(door, report, told=len(told))
+    if accept:
+        door.say("taken as it is; from now on it is held to that")
+    elif head is not None:
+        door.say("it contains what was expected")
 
 
 @click.command
@@ -180,10 +184,13 @@ def _extent(report: Report) -> str:
     if report.since is None:
         return "" if report.reason is None else f"everything was replayed: {report.reason}"
     new = report.commits - report.older
+    replayed = (
+        f"{shown.count(new, 'commit')} since the last time, replayed" if new else "nothing new since the last time"
+    )
     receipts = f"; {report.receipts_checked} of {shown.count(report.receipts, 'receipt')}" if report.receipts else ""
     return (
-        f"replayed: {shown.count(new, 'commit')} since the last time; of {report.older} older ones {report.sampled} "
-        f"were drawn and looked at{receipts}; all of them: verify --full"
+        f"{replayed}; looked at {report.sampled} of {shown.count(report.older, 'older commit')}, drawn by chance"
+        f"{receipts}; all of them: verify --full"
     )
 
 
@@ -201,7 +208,9 @@ def audit(door: Door, target: str | None, limit: int, before: str | None) -> Non
 
     with door.memory() as memory:
         events = memory.audit(target=target, limit=limit, before=None if before is None else wire.parse_time(before))
-    door.answer(wire.events(events), lambda: "\n".join(map(shown.event, events)))
+    # A promotion and the record that comes by it are one act.
+    told = [event for event in events if event.operation != "promotion"]
+    door.answer(wire.events(events), lambda: "\n".join(map(shown.event, told)))
 
 
 @click.group(invoke_without_command=True)

@@ -144,7 +144,8 @@ def index(door: Door, /, *, replace: bool) -> None:
             done += more
     from ledgerstone.entrypoints.shown import count
 
-    door.answer({"model": found.model, "done": done, "left": left}, f"{count(done, 'text')} indexed by {found.model}")
+    said = f"{count(done, 'text')} indexed" if done else f"nothing to do: {count(found.texts, 'text')} indexed"
+    door.answer({"model": found.model, "done": done, "left": left}, f"{said} by {found.model}")
 
 
 COMMANDS: Final = (compact, promote, index)

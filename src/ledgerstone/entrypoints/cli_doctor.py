@@ -232,7 +232,7 @@ def _meaning(settings: host.Settings, memory: Memory, answer: dict[str, Any]) ->
         return Check("meaning", "warning", says, host.OTHER_HINT)
     says = f"{found.model}, {found.texts - found.left:,} of {found.texts:,} texts indexed"
     if found.left <= FRESH:
-        return Check("meaning", "ok", f"{says}; a recall encodes up to {FRESH} that are not itself")
+        return Check("meaning", "ok", f"{says}; a recall encodes up to {FRESH} more itself")
     return Check("meaning", "warning", says, "run: ledgerstone index")
 
 

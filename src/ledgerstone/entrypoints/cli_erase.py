@@ -102,9 +102,11 @@ def _settle(door: Door, act: Callable[..., Forgotten], *, dry_run: bool, yes: bo
                 door.confirm(f"Erase {shown.reached(plan)} for good?", yes=yes)
         done = act(memory, dry_run=False)
     door.answer(wire.forgotten(done), lambda: shown.forgotten(done))
-    for what, lines in (("left", done.left), ("not reached", done.unreached)):
-        for line in lines:
-            door.say(shown.wrapped(f"{what}: {line}", _width()))
+    said = [f"left: {line}" for line in done.left]
+    if done.commits:
+        said.append(f"not reached: {'; '.join(done.unreached)}")
+    for line in said:
+        door.say(shown.wrapped(line, _width()))
     if done.left:
         click.get_current_context().exit(UNWELL)
 

@@ -228,7 +228,7 @@ def _tell(door: Door, moved: Moved, more: dict[str, str]) -> None:
         ]
         if moved.new is not None:
             rows.append(("new", shown.count(sum(moved.new.values()), "commit")))
-        rows += [("given up", f"{name} {sequence}") for name, sequence in (moved.abandoned or {}).items()]
+        rows += [("given up", f"{name}, commit {sequence}") for name, sequence in (moved.abandoned or {}).items()]
         if moved.replaced is not None:
             rows.append(("replaced", str(moved.replaced)))
         return shown.columns(rows)

@@ -10,7 +10,7 @@ import click
 
 from ledgerstone.core.rendering import one_line as one_line  # noqa: PLC0414 - shown with the rest
 from ledgerstone.core.rendering import plain as plain  # noqa: PLC0414 - likewise
-from ledgerstone.core.values import Lane, Standing, Status, time_text
+from ledgerstone.core.values import Lane, Refusal, Standing, Status, time_text
 
 if TYPE_CHECKING:
     from ledgerstone.core.values import Event, Forgotten, Record
@@ -47,8 +47,8 @@ def entry(record: Record, *, lane: Lane | None = None, width: int | None = None,
         words[0] += f" {record.status.value}"
     if record.standing is not Standing.CURRENT:
         words.append(record.standing.value)
-    if lane is Lane.TASKS:
-        words.append("obligation")
+    if lane not in {None, Lane.LEXICAL}:
+        words.append("obligation" if lane is Lane.TASKS else lane.value)
     if record.due is not None:
         words.append(f"due {moment(record.due)}")
     if record.key is not None:
@@ -95,13 +95,26 @@ def details(record: Record) -> list[tuple[str, str]]:
 
 def event(found: Event) -> str:
     """One event of the audit trail in a line."""
-    what = found.operation if found.refusal is None else f"{found.operation} refused ({found.refusal})"
-    words = [what, found.target or "", "" if found.count == 1 else f"{found.count} times"]
-    who = f"{one_line(found.principal)} as {found.origin.value}"
+    times = "" if found.count == 1 else f"{found.count} times"
+    who = one_line(found.principal)
+    if found.refusal is not None:
+        words = [found.operation, "refused,", _REFUSED[found.refusal], times]
+        place = f"in {found.namespace}"
+    else:
+        words = [found.operation, found.target or "", times]
+        who += f" as {found.origin.value}"
+        place = f"{found.namespace} {found.sequence}"
     if found.host is not None:
         who += f" through {one_line(found.host)}"
-    place = f"{found.namespace} {found.sequence}"
     return f"{dim(moment(found.at))}  {' '.join(filter(None, words))}  {dim(f'{who} · {place}')}"
+
+
+_REFUSED: Final = {
+    Refusal.NO_GRANT.value: "no grant",
+    Refusal.EXPIRED.value: "its grant has run out",
+    Refusal.HOST.value: "not through that door",
+    Refusal.UNBOUND.value: "nothing bound there",
+}
 
 
 def forgotten(found: Forgotten, texts: Mapping[str, str] | None = None) -> str:
