@@ -702,9 +702,11 @@ def test_a_store_that_began_so_takes_it_again_and_no_other_history(home: Home, t
         imported(whole, path)
     with opened(home.path) as memory:
         memory.grant("local:eve", Act.READ, scope=Scope.USER)
-    with pytest.raises(ConflictError, match="a fork"):
-        imported(exported(home.path, user), path)
-    with pytest.raises(ConflictError, match="a fork"):
+    for each in (exported(home.path, user), exported(home.path)):
+        with pytest.raises(ConflictError, match="a fork, since this store began as an export") as refused:
+            imported(each, path)
+        assert "import it where no store is" in refused.value.hint
+    with pytest.raises(ConflictError, match=r"a fork$"):
         imported(exported(path), home.path)
 
     assert dump(path) == before

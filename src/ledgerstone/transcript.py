@@ -176,6 +176,19 @@ def _parted(reader: Reader, store: str, namespace: str) -> bool:
     return row is not None and bool(reader.lookup(row.number, PARTED, namespace))
 
 
+def _forked(reader: Reader, row: ChainRow, sequence: int) -> ConflictError:
+    """The refusal of an export that goes on otherwise than the store did; one that began as an export always did."""
+    refused = f"{row.namespace}: commit {sequence} of the export is not the one that is here: a fork"
+    if any(reader.catalog(row.number, PARTED)):
+        return ConflictError(
+            f"{refused}, since this store began as an export of one namespace and goes on by itself",
+            hint="import it where no store is (LEDGERSTONE_STORE), and use the two side by side",
+        )
+    return ConflictError(
+        refused, hint="the two went on separately; restore --accept keeps one of them, and the other on record"
+    )
+
+
 class _Transcription:
     """One chain of a transcript on its way into a store, line by line."""
 
@@ -286,10 +299,7 @@ class _Transcription:
         self._grown, tile = merkle.append(self._frontier, sequence, self._commit)
         if not self._is_new:
             if self._old is not None and self._writer.header(self._old.number, sequence) != row.body:
-                raise ConflictError(
-                    f"{self._namespace}: commit {sequence} of the export is not the one that is here: a fork",
-                    hint="the two went on separately; restore --accept keeps one of them, and the other on record",
-                )
+                raise _forked(self._writer, self._old, sequence)
             return
         self._write(row._replace(beside=self._commit))
         if tile is not None:
