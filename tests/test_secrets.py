@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from ledgerstone import Draft, RuleError, UsageError
+from ledgerstone import Act, Draft, Memory, Mode, Policy, ProjectHints, RuleError, Scope, UsageError
 from ledgerstone.core.entries import RecordEntry, decode_entry
 from ledgerstone.store import open_store
 from tests.core.test_credentials import REAL
 from tests.memories import ADA, Scratch
+from tests.stores import OWNER, open_memory
 
 TOKEN: Final = REAL["gitlab_pat"]
 OTHER: Final = REAL["github_pat"]
@@ -73,3 +76,65 @@ def test_a_repeated_write_is_scanned_as_the_first_was(scratch: Scratch) -> None:
 
     assert again.repeated
     assert again.commit == first.commit
+
+
+NAMED: Final[dict[str, Callable[[Memory, str], object]]] = {
+    "a shared namespace": lambda memory, name: memory.share(name),
+    "an alias": lambda memory, name: memory.alias(str(memory.bound()["project"]), path=f"/srv/{name}"),
+    "a principal": lambda memory, name: memory.grant(name, Act.READ, scope=Scope.USER),
+    "a session": lambda memory, name: memory.bind(replace(memory.caller, session=name)).remember("a note"),
+    "a host": lambda memory, name: memory.bind(replace(memory.caller, host=name)).remember("a note"),
+    "a project": lambda memory, name: memory.bind(
+        replace(memory.caller, project=ProjectHints(paths=(f"/src/{name}",)))
+    ).use_project(),
+    "a reason to forget": lambda memory, name: memory.forget(
+        memory.list_records().items[0].address, reason=name, dry_run=False
+    ),
+}
+
+
+@pytest.mark.parametrize("what", NAMED)
+def test_a_credential_is_no_name(scratch: Scratch, what: str) -> None:
+    """Whatever a caller names, and the reason that it gives: refused, and nothing is written; a plain one is taken."""
+    scratch.memory.remember_many(["The project is there.", "And so is this."])
+    before = scratch.heads()
+
+    with pytest.raises(RuleError, match=r"looks like a credential: (name|reason), .*: gitlab_pat"):
+        NAMED[what](scratch.memory, TOKEN)
+
+    assert scratch.heads() == before
+    NAMED[what](scratch.by(replace(ADA, allow_secrets=("gitlab_pat",))), TOKEN)
+    NAMED[what](scratch.memory, "a plain one")
+
+
+def test_no_store_is_made_for_a_principal_that_is_a_credential(tmp_path: Path) -> None:
+    """It would be the name of whoever owns it."""
+    with pytest.raises(RuleError, match="principal, characters 0 to 26: gitlab_pat"):
+        open_memory(tmp_path / "store.db", caller=replace(OWNER, principal=TOKEN))
+
+    open_memory(tmp_path / "store.db").close()
+
+
+ASKED: Final = {
+    "the query": (f"what is {TOKEN}", Policy(mode=Mode.LEXICAL)),
+    "a key": ("what is it", Policy(mode=Mode.LEXICAL, key=TOKEN)),
+    "a synonym": ("what is it", Policy(mode=Mode.LEXICAL, synonyms={"it": [TOKEN]})),
+}
+
+
+@pytest.mark.parametrize("where", ASKED)
+def test_a_query_that_looks_like_a_credential_is_not_kept(scratch: Scratch, where: str) -> None:
+    """It is answered, the receipt holds without it, a notice says so, and no byte of it is in the file."""
+    memory = scratch.memory
+    memory.remember("The cedar is wet.")
+    query, policy = ASKED[where]
+
+    context = memory.recall(query, policy=policy, receipt=True)
+    plain = memory.recall("what is it", receipt=True)
+
+    assert "receipt: the query looks like a credential (gitlab_pat), and was not kept with it" in context.notices
+    assert not any("credential" in notice for notice in plain.notices)
+    assert [memory.explain(str(each.receipt)).query for each in (context, plain)] == [None, "what is it"]
+    assert memory.verify().ok
+    memory.close()
+    assert TOKEN.encode() not in scratch.path.read_bytes()

@@ -38,6 +38,8 @@ PUBLIC: Final = re.compile(r"public|client-sdk|mobile-sdk|project-api-key")
 UNBOUNDED: Final = re.compile(r"\.[*+]|\[\^[{}]\]\+")
 # Of a lower confidence there, and wanted here: an address with a password in it.
 WANTED: Final = frozenset({"generic-credential-uri"})
+# Whatever the protocol of that address.
+SCHEMES: Final = re.compile(r"\(\?P<scheme>[^()]*(?:\([^()]*\)[^()]*)*\)")
 # Words that stand beside a credential and not in it, and better ones for rules that have no others.
 BESIDE: Final = frozenset({"airtable", "cloudflare", "facebook", "intra", "ionic", "minimax", "miro", "vault"})
 WITHIN: Final = {
@@ -171,7 +173,7 @@ def sieve(rule: dict[str, Any]) -> tuple[float, tuple[str, ...], tuple[str, ...]
 def line(rule: dict[str, Any]) -> str:
     """A rule as a line of the module."""
     entropy, *sieves = sieve(rule)
-    pattern = to_python(rule["regex"])
+    pattern = to_python(SCHEMES.sub("[a-z][a-z0-9+.-]{1,30}", rule["regex"]))
     for each in (pattern, *chain(*sieves)):
         re.compile(each, re.ASCII)
     keywords = WITHIN.get(rule["id"]) or tuple(sorted({each.lower() for each in rule["keywords"]} - BESIDE))

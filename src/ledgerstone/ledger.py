@@ -443,6 +443,9 @@ class Ledger:
             if self.anchors is not None:
                 # An empty file where a store was is not a place for a new one.
                 self.anchors.check_store(None)
+            from ledgerstone.core import credentials  # noqa: PLC0415 - as above
+
+            credentials.check_text("principal", caller.principal, caller.allow_secrets)
             signer = self.keyring.signer
             if signer is None:
                 raise StoreError("a store is made with a signing key", hint="run: ledgerstone init")
@@ -536,7 +539,13 @@ class Block:
         return StorePoint(sequence=head.sequence, id=head.id)
 
     def named(self, content: Content, make: Callable[[entries.Sealed], entries.Entry]) -> Admitted:
-        """An entry around a content, under a fresh salt."""
+        """An entry around a content, a name or a reason, under a fresh salt; RuleError if that may be a credential."""
+        # Loaded with the first write: a read does not pay for it.
+        from ledgerstone.core import credentials  # noqa: PLC0415
+
+        allowed = self.identity.caller.allow_secrets
+        credentials.check_text("name", content.name, allowed)
+        credentials.check_text("reason", content.reason, allowed)
         return rules.with_content(make, content, self._ledger.entropy(32))
 
     def name(self, of: NameOf, prefix: str, name: str, owner: str | None = None) -> tuple[str, Admitted]:

@@ -588,7 +588,7 @@ class Memory:
         """Refuse a reason that looks like a credential; see ``remember``."""
         from ledgerstone.core import credentials  # noqa: PLC0415
 
-        credentials.check_reason(reason, self.caller.allow_secrets)
+        credentials.check_text("reason", reason, self.caller.allow_secrets)
 
     def _end(self, target: str, reason: str | None, key: str | None, verb: str, *, reject: bool) -> Remembered:
         self._check_reason(reason)

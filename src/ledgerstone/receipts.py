@@ -70,7 +70,10 @@ class Checked(NamedTuple):
 
 
 def keep(ledger: Ledger, caller: Caller, context: Recall, policy: Policy, at: int) -> Recall:
-    """The context with the id of its receipt, which is signed and durably in the store by then."""
+    """The context with the id of its receipt, which is signed and durably in the store by then.
+
+    A query that looks like a credential is committed to and not kept, as if it had been erased; a notice says so.
+    """
     floor = caller.floor if policy.floor is None else max(caller.floor, policy.floor)
     with ledger.writes(caller) as block:
         # The key in force under the lock: one that was retired since the recall signs nothing more.
@@ -78,8 +81,23 @@ def keep(ledger: Ledger, caller: Caller, context: Recall, policy: Policy, at: in
         drawn = receipts.draw(
             context, policy, at=at, principal=principal, floor=floor, salt=ledger.entropy(32), keyring=keyring
         )
+        found = _credentials(context.query, policy, caller.allow_secrets)
+        if found:
+            drawn = drawn._replace(salt=b"", query=b"")
         block.writer.keep_receipt(drawn, MAX_RECEIPTS)
-    return replace(context, receipt=drawn.id)
+    notices = (f"receipt: the query looks like a credential ({', '.join(found)}), and was not kept with it",)
+    return replace(context, receipt=drawn.id, notices=(*context.notices, *(notices if found else ())))
+
+
+def _credentials(query: str, policy: Policy, allowed: Sequence[str]) -> tuple[str, ...]:
+    """What in the words of a recall looks like a credential, by the names of the rules."""
+    # Loaded with the first write: a read does not pay for it.
+    from ledgerstone.core import credentials  # noqa: PLC0415
+
+    synonyms = policy.synonyms or {}
+    return credentials.sorts(
+        [query, policy.key or "", *synonyms, *(each for others in synonyms.values() for each in others)], allowed
+    )
 
 
 def cited(reader: Reader, identity: Identity, receipt: str | None) -> bytes | None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from ledgerstone import Draft, RuleError, UsageError
 from ledgerstone.core.credential_rules import CREDENTIALS, Credential
-from ledgerstone.core.credentials import NAMES, Found, check, scan
+from ledgerstone.core.credentials import NAMES, Found, check, check_text, scan, sorts
 
 CHANCE = random.Random(7)
 LETTERS = "ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz0123456789"
@@ -79,6 +79,89 @@ def test_a_credential_is_found_where_it_stands(rule: str) -> None:
     start = len(before) + (secret.index(":", 10) + 1 if rule == "generic_credential_uri" else 0)
     end = secret.index("@") if rule == "generic_credential_uri" else len(secret)
     assert found == [Found(rule, "text", start, len(before) + end)]
+
+
+# What is given, and to what.
+GIVEN = {
+    'password = "hunter2hunter"': "hunter2hunter",
+    "passwd='correcthorsebattery'": "correcthorsebattery",
+    "DB_PASSWORD=correcthorse": "correcthorse",
+    "PGPASSWORD=xk29fjaa psql -h db": "xk29fjaa",
+    "the staging password: hunter2hunter, ask Mia": "hunter2hunter",
+    '{"password": "S3cret!pass"}': "S3cret!pass",
+    "Server=db;User Id=sa;Password=Passw0rd!x;": "Passw0rd!x",
+    "mysql -u root --password=hunter2hunter main": "hunter2hunter",
+    "export API_TOKEN=9f8a7b6c5d4e3f2a1b": "9f8a7b6c5d4e3f2a1b",
+    'SECRET_KEY = "a8f5f167f44f4964e6c998dee827110c"': "a8f5f167f44f4964e6c998dee827110c",
+    "clickhouse://ada:s3cr3tpass@ch.cedar.dev/x": "s3cr3tpass",
+    "postgres://user:hunter2hunter@host/db": "hunter2hunter",
+}
+NOT_GIVEN = [
+    "password=<your password>, or password=your-password-here, or PASSWORD=xxxxxx",
+    "DB_PASSWORD=${DB_PASSWORD} and DB_PASSWORD=$DB_PASSWORD and password=%s and password: {{ db_password }}",
+    "password: changeme, POSTGRES_PASSWORD=postgres, PASSWORD=changeme123, password=test1234",
+    'password = os.environ["DB_PASSWORD"], password=getpass.getpass(), password = config.db.password',
+    "password: argon2id; password: sha256-hashed; password_hash = $2b$12$abcdefgh",
+    "Password: at least 12 characters, one digit. password:required",
+    'password = "Kennwort" and "password": "Passwort vergessen?" and type="password"',
+    "The password is kept in 1Password: vault Cedar. password: see vault item cedar-db-42",
+    "DB_PASSWORD_FILE=/run/secrets/db, password=/run/secrets/db2, PWD=/home/ada/src2, pwd: /home/ada",
+    "password = user_password; set password = NULL; password=aaaaaaa1a",
+    "CSRF_TOKEN is set by middleware; API_KEY=your-api-key-1234567; SECRET_KEY=${SECRET_KEY:-dev}; TOKEN=aaaaaaaaaaa1",
+]
+
+
+@pytest.mark.parametrize("text", GIVEN)
+def test_what_is_given_to_the_name_of_a_secret_is_found(text: str) -> None:
+    """A password in an assignment, an environment, in prose, in an address of any protocol: the value, and no more."""
+    found = {text[each.start : each.end] for each in scan(Draft(text=text))}
+
+    assert found == {GIVEN[text]}
+
+
+@pytest.mark.parametrize("text", NOT_GIVEN, ids=range(len(NOT_GIVEN)))
+def test_what_only_stands_where_a_password_would_passes(text: str) -> None:
+    """Placeholders, references, calls, methods, rules about passwords, paths, translations."""
+    assert list(scan(Draft(text=text))) == []
+
+
+@pytest.mark.parametrize("cut", ["\u200b", "\u00ad", "\x01", "\n", "\r\n", "\n    ", " \n", "\u2028", "\u200b\n\u2060"])
+def test_a_credential_that_is_cut_in_two_is_found(cut: str) -> None:
+    """By what nobody sees, or by a line's end; the place is that of the text as it was given."""
+    token = REAL["github_pat"]
+    text = f"Ada\u200b said:\nuse {token[:20]}{cut}{token[20:]} for\nthat"
+
+    (found,) = scan(Draft(text=text))
+
+    assert found.rule == "github_pat"
+    assert text[found.start : found.end] == f"{token[:20]}{cut}{token[20:]}"
+
+
+@pytest.mark.parametrize("cut", [" ", "\n\n", "\n- ", ", "])
+def test_two_words_are_not_put_together(cut: str) -> None:
+    """What a space, a paragraph or a list keeps apart is not one credential; nor is what a line barely cuts."""
+    token = REAL["github_pat"]
+
+    assert list(scan(Draft(text=f"use {token[:20]}{cut}{token[20:]}"))) == []
+    assert list(scan(Draft(text=f"DISK\n{drawn(32, HEX)}"))) == []
+
+
+def test_a_credential_in_two_lines_of_its_own_is_found_once() -> None:
+    """As a private key is, whose lines are its own; and what stands whole beside a line's end."""
+    text = f"{REAL['private_key']}\n{REAL['github_pat']}\nabcdefG1"
+
+    assert sorted(each.rule for each in scan(Draft(text=text))) == ["github_pat", "private_key"]
+
+
+def test_sorts_are_named_for_whatever_texts() -> None:
+    """Each once, in order, without those that are allowed."""
+    texts = ["plain", f"{REAL['github_pat']} {REAL['jwt']}", REAL["github_pat"]]
+
+    assert sorts(texts) == ("github_pat", "jwt")
+    assert sorts(texts, ["jwt"]) == ("github_pat",)
+    check_text("name", None)
+    with pytest.raises(RuleError, match="name, characters 0 to 40: github_pat"):
+        check_text("name", REAL["github_pat"])
 
 
 @pytest.mark.parametrize("text", ORDINARY, ids=range(len(ORDINARY)))

@@ -3,25 +3,66 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from functools import cache
+from itertools import pairwise, starmap
 from math import log2
 from typing import Final, NamedTuple
 
 from ledgerstone.core.credential_rules import CREDENTIALS, Credential
+from ledgerstone.core.rules import UNSEEN
 from ledgerstone.core.values import Draft
 from ledgerstone.errors import RuleError, UsageError
 
-NAMES: Final = frozenset(sort.name for sort in CREDENTIALS)
+# What has no form of its own, and is known by the name that it is given to.
+PASSWORD: Final = "password_assignment"  # noqa: S105 - the name of a rule
+SECRET: Final = "secret_assignment"  # noqa: S105 - the name of a rule
+NAMES: Final = frozenset({PASSWORD, SECRET, *(sort.name for sort in CREDENTIALS)})
 # What is said of one draft: more would not help.
 MAX_SAID: Final = 8
 # As many as an entry names.
 MAX_PASSED: Final = 16
+# How much of a credential that a line's end cuts in two stands on either side: less may be two words of a list.
+LEAST_SIDE: Final = 6
 _KEYWORDS: Final = tuple((keyword, number) for number, sort in enumerate(CREDENTIALS) for keyword in sort.keywords)
 # The shortest word that a keyword stands in, which is how a private key begins.
 _LEAST: Final = len("-----BEGIN")
 _DIGIT: Final = re.compile("[0-9]")
+_BREAK: Final = re.compile(r"(?<=\S)[ \t]*(?:\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029])[ \t]*(?=\S)")
+
+_PASSWORD_NAMES: Final = ("pass", "pwd")
+_PASSWORD: Final = re.compile(
+    r"(passw(?:or)?d|passphrase|passcode|pwd)[\"'`\]]{0,2}[ \t]{0,3}(=>|:=|==?|:)[ \t]{0,3}"
+    r"(?:([\"'`])([^\"'`\s]{6,200})\3|([^\s\"'`,;]{6,200}))",
+    re.IGNORECASE,
+)
+_SECRET_NAMES: Final = ("SECRET", "TOKEN", "KEY")
+_SECRET: Final = re.compile(
+    r"(?:SECRET|TOKEN|API_?KEY|ACCESS_KEY|PRIVATE_KEY|SECRET_KEY)[ \t]?=[ \t]?[\"'`]?"
+    r"([A-Za-z0-9+/_.~=-]{12,200})(?![A-Za-z0-9+/_.~=(\[{$-])"
+)
+# Words in the place of a value, and how values are referred to that stand elsewhere.
+_PLACEHOLDER: Final = re.compile(
+    r"(?:[x*.\u2022_?#0-]+"
+    r"|(?:(?:your|my|the|some|an?|new|old|db|user|admin|root|test|example|sample|dummy|fake|default|super|strong)[._-]?)*"
+    r"(?:passw(?:or)?d|passphrase|passcode|pwd|pass|secret|token|key)(?:[._-]?(?:here|goes[._-]?here|value|example|\d{1,4}))?"
+    r"|change[._-]?(?:me|it|this)\d{0,4}|replace[._-]?(?:me|this)|insert[._-].*|redacted|masked|filtered|hidden|removed"
+    r"|(?:an?[._-]|my[._-])?(?:example|sample|placeholder)\d{0,4}|todo|unset|none|null|undefined|empty|false|string|required"
+    r"|optional|mandatory|in(?:valid|correct)|unknown|(?:dis|en)abled|prompt|postgres|mysql|guest|admin\d{0,4}"
+    r"|(?:test|dummy|fake|demo)[a-z]{0,8}\d{0,4}|foo(?:bar)?(?:baz)?\d{0,4})[!?.]*",
+    re.IGNORECASE,
+)
+_ELSEWHERE: Final = re.compile(
+    r"[$%@!&/~<{\[(\\-]|.*(?:[({]|\$\{|::|->|\.\.\.)|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$|[A-Za-z_][\w.]*\["
+    r"|(?:https?|file|env|vault|secrets?|sops|op|ssm|arn|keyring)[:/]",
+    re.IGNORECASE,
+)
+_METHOD: Final = re.compile(
+    r"(?:argon2|b?s?crypt|pbkdf2|sha-?[0-9]|md5|hmac|base64|utf-?8|oauth2|tls1|ed25519)", re.IGNORECASE
+)
+_SAMPLE: Final = re.compile(r"example|sample|placeholder|x{4}|your|changeme|dummy|fake", re.IGNORECASE)
 
 
 class Found(NamedTuple):
@@ -41,10 +82,15 @@ def check(draft: Draft, allowed: Collection[str] = ()) -> tuple[str, ...]:
     return _passed([*_texts(draft)], allowed)
 
 
-def check_reason(reason: str | None, allowed: Collection[str] = ()) -> None:
-    """The same for a reason; its entry cannot say what was allowed, so that only the caller's own allowance counts."""
-    if reason is not None:
-        _passed([("reason", reason)], allowed)
+def check_text(field: str, text: str | None, allowed: Collection[str] = ()) -> None:
+    """The same for a name or a reason; its entry cannot say what was allowed, so that only the caller's own counts."""
+    if text is not None:
+        _passed([(field, text)], allowed)
+
+
+def sorts(texts: Sequence[str], allowed: Collection[str] = ()) -> tuple[str, ...]:
+    """The rules that find something in some texts and are not allowed to pass, in order."""
+    return tuple(sorted({found.rule for found in _found([("text", text) for text in texts])} - set(allowed)))
 
 
 def _passed(texts: Sequence[tuple[str, str]], allowed: Collection[str]) -> tuple[str, ...]:
@@ -72,14 +118,105 @@ def scan(draft: Draft) -> Iterator[Found]:
 
 
 def _found(texts: Sequence[tuple[str, str]]) -> Iterator[Found]:
+    for field, text in texts:
+        for rule, start, end in _within(text):
+            yield Found(rule, field, start, end)
+
+
+_Spot = tuple[str, int, int]
+
+
+def _within(text: str) -> Iterator[_Spot]:
+    """What looks like a credential in a text, whatever is unseen in it, also where a line's end cuts it in two."""
+    seen = text if _plain(text) else UNSEEN.sub("", text)
+    spots = [*_by_form(seen), *_by_name(seen)]
+    if any(starmap(_is_cut, pairwise(seen.splitlines()))) and (whole := [*_by_form(_BREAK.sub("", seen))]):
+        places = _kept(seen, _BREAK)
+        ends = [place for place in range(1, len(places)) if places[place] > places[place - 1] + 1]
+        for rule, start, end in whole:
+            cut = bisect_left(ends, start + LEAST_SIDE)
+            spot = rule, places[start], places[end - 1] + 1
+            if cut < len(ends) and ends[cut] <= end - LEAST_SIDE and spot not in spots:
+                spots.append(spot)
+    if len(seen) < len(text):
+        places = _kept(text, UNSEEN)
+        spots = [(rule, places[start], places[end - 1] + 1) for rule, start, end in spots]
+    yield from spots
+
+
+def _is_cut(line: str, following: str) -> bool:
+    """Whether the last word of a line and the first of the next may be one that is drawn."""
+    last, first = line.rstrip()[-LEAST_SIDE:], following.lstrip()[:LEAST_SIDE]
+    if min(len(last), len(first)) < LEAST_SIDE or " " in last or " " in first:
+        return False
+    return _suspect(line.rsplit(maxsplit=1)[-1] + following.split(maxsplit=1)[0])
+
+
+def _plain(text: str) -> bool:
+    """Whether nothing in a text is unseen; of most it can be told at once."""
+    if text.isascii() and text.replace("\n", "").replace("\t", "").replace("\r", "").isprintable():
+        return True
+    return UNSEEN.search(text) is None
+
+
+def _kept(text: str, without: re.Pattern[str]) -> list[int]:
+    """Where each character stood of what is left without some."""
+    places: list[int] = []
+    at = 0
+    for gone in without.finditer(text):
+        places += range(at, gone.start())
+        at = gone.end()
+    return [*places, *range(at, len(text))]
+
+
+def _by_form(text: str) -> Iterator[_Spot]:
     # Nearly every draft is done here: few words are long, and hardly one of those has a keyword in it.
-    words = [word for _, text in texts for word in text.split() if len(word) >= _LEAST]
-    suspects = " ".join(filter(_suspect, words)).lower()
+    suspects = " ".join(word for word in text.split() if len(word) >= _LEAST and _suspect(word)).lower()
     hits = [number for keyword, number in _KEYWORDS if keyword in suspects] if suspects else []
     for number in sorted(set(hits)):
-        for field, text in texts:
-            for start, end in _places(CREDENTIALS[number], text):
-                yield Found(CREDENTIALS[number].name, field, start, end)
+        for start, end in _places(CREDENTIALS[number], text):
+            yield CREDENTIALS[number].name, start, end
+
+
+def _by_name(text: str) -> Iterator[_Spot]:
+    """What is given to a name that is a password's or a secret's, as ``password = "..."`` and ``DB_PASSWORD=...``."""
+    lower = text.lower()
+    if any(name in lower for name in _PASSWORD_NAMES):
+        for match in _PASSWORD.finditer(text):
+            group = 4 if match[4] is not None else 5
+            value = match[group].rstrip(".,:!?)]}") if group == 5 else match[group]  # noqa: PLR2004 - the bare value
+            if _is_password(value, match[1], sign=match[2], quoted=match[4] is not None):
+                yield PASSWORD, match.start(group), match.start(group) + len(value)
+    if any(name in text for name in _SECRET_NAMES):
+        for match in _SECRET.finditer(text):
+            value = match[1]
+            if (
+                _mixed(value)
+                and _entropy(value) > 3.0  # noqa: PLR2004 - as most borrowed rules have it
+                and not _SAMPLE.search(value)
+                and not _ELSEWHERE.match(value)
+            ):
+                yield SECRET, *match.span(1)
+
+
+def _is_password(value: str, name: str, *, sign: str, quoted: bool) -> bool:
+    """Whether a value may be a password and not a word in its place; the less it is marked as a value, the more so."""
+    if _PLACEHOLDER.fullmatch(value) or _ELSEWHERE.match(value) or _METHOD.match(value):
+        return False
+    if _entropy(value) <= 2.2:  # noqa: PLR2004 - a word of six letters, two of them the same
+        return False
+    if sign == ":" and not quoted:
+        # As people write, and as they explain.
+        return len(value) >= 8 and _mixed(value) and value[-1].isalnum()  # noqa: PLR2004
+    if _DIGIT.search(value) or re.search(r"[^\w.-]", value) or re.search("[a-z][A-Z]", value):
+        return True
+    # Letters alone: a word of a translation, or of a language, unless the name is one of an environment.
+    return sign != ":" and value.isascii() and ((quoted and len(value) >= 10) or name.isupper())  # noqa: PLR2004
+
+
+def _mixed(value: str) -> bool:
+    """Whether it has letters and digits."""
+    return _DIGIT.search(value) is not None and re.search("[A-Za-z]", value) is not None
 
 
 def _texts(draft: Draft) -> Iterator[tuple[str, str]]:

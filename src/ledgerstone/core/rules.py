@@ -148,13 +148,13 @@ def normal_value(text: str) -> str:
     As Unicode's NFKC_Casefold (5.18.1), over what is seen; the normal form of a normal form is itself.
     """
     # Folding can undo the normal form, and what stood around an invisible character can compose: hence twice.
-    folded = unicodedata.normalize("NFKC", _UNSEEN.sub("", text)).casefold()
-    seen = _UNSEEN.sub("", unicodedata.normalize("NFKC", _UNSEEN.sub("", folded)))
+    folded = unicodedata.normalize("NFKC", UNSEEN.sub("", text)).casefold()
+    seen = UNSEEN.sub("", unicodedata.normalize("NFKC", UNSEEN.sub("", folded)))
     return " ".join(seen.split())
 
 
 # Default_Ignorable_Code_Point, and what controls or annotates without being seen; spaces are not among them.
-_UNSEEN: Final = re.compile(
+UNSEEN: Final = re.compile(
     "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
     "\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U00013430-\U0001343f"
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
