@@ -77,11 +77,11 @@ class Sight(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """One recall, as its steps share it."""
+    """One recall, as its steps share it; ``words`` are those of its query."""
 
     reading: Reading
     sights: Sequence[Sight]
-    query: str
+    words: Sequence[str]
     policy: Policy
     budget: Budget
     floor: Trust
@@ -121,7 +121,8 @@ def assemble(
     seen = (_sight(reading, where, place, policy, floor) for where, place in visible)
     sights = [sight for sight in seen if sight is not None]
     models: list[str] = []
-    asked = Asked(reading, sights, query, policy, budget, floor, _meaning(reading, query, semantic, scorer, models))
+    words, meaning = query_words(query, None), _meaning(reading, query, semantic, scorer, models)
+    asked = Asked(reading, sights, words, policy, budget, floor, meaning)
     found = Candidates([], {}, {})
     if policy.mode is Mode.TASK_MAINTENANCE:
         tasks = _maintained(asked)
@@ -181,7 +182,7 @@ def _prover(asked: Asked, found: Candidates) -> Callable[[Spot, int], Recalled |
         if origins and record.origin not in origins:
             return "filtered"
         lane = found.lanes[spot]
-        if lane is Lane.PROCEDURAL and not _cued(record, asked.query, sight.now):
+        if lane is Lane.PROCEDURAL and not _cued(record, asked.words, sight.now):
             return "not_due"
         return Recalled(record=record, lane=lane, rank=rank, score=found.scores.get(spot))
 
@@ -353,7 +354,7 @@ def _found(asked: Asked) -> tuple[Candidates, list[str]]:
 
     Balanced looks for related words only where the query's own find nothing, or fewer than half of them occur.
     """
-    mode, words = asked.policy.mode, query_words(asked.query, None)
+    mode, words = asked.policy.mode, asked.words
     related = {} if mode is Mode.LEXICAL else concepts.related(words, asked.policy.synonyms)
     own = dict.fromkeys(words, OWN)
     if mode is Mode.LEXICAL:
@@ -402,7 +403,7 @@ def _cues(asked: Asked) -> tuple[list[Spot], list[str]]:
     due: list[tuple[int, Spot]] = []
     called: list[tuple[int, Spot]] = []
     said: list[str] = []
-    reader, needles = asked.reading.reader, [f" {token(word)} " for word in query_words(asked.query, None)]
+    reader, needles = asked.reading.reader, [f" {token(word)} " for word in asked.words]
     for order, sight in enumerate(asked.sights):
         number, sieve = sight.where.number, sight.sieve
         times = dict(reader.due(number, sieve.floor, sight.now, sieve.view))
@@ -426,12 +427,11 @@ def _passing(reader: Reader, sight: Sight, positions: Iterable[int]) -> list[int
     return [row.position for row in rows if sight.sieve.passes(row)]
 
 
-def _cued(record: Record, query: str, now: int) -> bool:
+def _cued(record: Record, words: Sequence[str], now: int) -> bool:
     """Whether a prospective record's time has come, or all words of one of its triggers occur in the query."""
     if record.kind is not Kind.PROSPECTIVE or (record.due is not None and record.due <= now):
         return True
-    asked = frozenset(query_words(query, None))
-    return any(asked.issuperset(query_words(trigger, None)) for trigger in record.triggers)
+    return any(set(words).issuperset(query_words(trigger, None)) for trigger in record.triggers)
 
 
 def _recent(asked: Asked) -> list[Spot]:

@@ -178,17 +178,13 @@ def of_sources(held: Iterable[tuple[Hashable, Collection[str]]]) -> dict[Hashabl
     ``held``: the source of each hit, and which of the query's words it holds. A word counts by how few of these
     sources hold it, and more the more hits do, with saturation, as in BM25.
     """
-    sources: dict[Hashable, dict[str, int]] = {}
-    for source, words in held:
-        times = sources.setdefault(source, {})
-        for word in words:
-            times[word] = times.get(word, 0) + 1
-    holding = Counter(chain.from_iterable(sources.values()))
-    worth = {word: idf(len(sources), count) * (1000 + _SOURCE_K1_THOUSANDTHS) for word, count in holding.items()}
-    scores = {
-        source: sum([worth[word] * times // (1000 * times + _SOURCE_K1_THOUSANDTHS) for word, times in words.items()])
-        for source, words in sources.items()
-    }
+    held = list(held)
+    scores: dict[Hashable, int] = dict.fromkeys([source for source, _ in held], 0)
+    found = Counter([(source, word) for source, words in held for word in words])
+    holding = Counter([word for _, word in found])
+    worth = {word: idf(len(scores), count) * (1000 + _SOURCE_K1_THOUSANDTHS) for word, count in holding.items()}
+    for (source, word), times in found.items():
+        scores[source] += worth[word] * times // (1000 * times + _SOURCE_K1_THOUSANDTHS)
     best = max(scores.values(), default=0) or 1
     return {source: 1000 * score // best for source, score in scores.items()}
 
