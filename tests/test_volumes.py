@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import struct
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgerstone import Memory, StoreError, volumes
+from ledgerstone.volumes import Carrier
 from tests.stores import KEYS, OWNER, open_memory
 
 # As a desktop lists them: optional fields, escapes, a mount over a mount, one below another.
@@ -52,18 +54,80 @@ def test_the_deepest_and_last_mount_carries_a_path(path: str, kind: str, *, remo
     """Names are compared part by part, spaces are spelled out, and a mount over another one hides it."""
     found = volumes.carried(MOUNTINFO, path)
 
-    assert found == kind
-    assert volumes.is_remote(kind) is remote
+    assert found is not None
+    assert found.kind == kind
+    assert volumes.is_remote(found) is remote
+
+
+DISKS = ("ext4", "xfs", "btrfs", "zfs", "tmpfs", "overlay", "apfs", "hfs", "bcachefs", "f2fs", "fuse.mergerfs")
 
 
 @pytest.mark.parametrize(
-    "kind", ["nfs", "nfs4", "cifs", "smb3", "9p", "ceph", "fuse.s3fs", "fuse.google-drive", "fuse"]
+    "kind",
+    [
+        *("nfs", "nfs4", "cifs", "smb3", "ceph", "fuse.s3fs", "fuse.google-drive", "fuse.sshfs", "fuse"),
+        *("smbfs", "afpfs", "webdav", "macfuse", "osxfuse"),
+    ],
 )
 def test_a_file_system_of_another_machine_is_remote(kind: str) -> None:
     """And whatever runs in user space and is not known to be local; the disks of this machine are not."""
-    assert volumes.is_remote(kind)
+    assert volumes.is_remote(Carrier(kind))
 
-    assert not any(map(volumes.is_remote, ("ext4", "xfs", "btrfs", "zfs", "tmpfs", "overlay", "apfs", "virtiofs")))
+    assert not any(volumes.is_remote(Carrier(disk)) for disk in DISKS)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("virtiofs", "9p", "vboxsf", "vmhgfs", "prl_fs", "drvfs", "AppleVirtIOFS"),
+        *("fakeowner", "osxfs", "fuse.grpcfuse", "fuse.vmhgfs-fuse", "fuse.lima-sshfs"),
+    ],
+)
+def test_a_folder_that_a_host_shares_is_remote(kind: str) -> None:
+    """With a virtual machine or a container, by whatever means; the disk that a machine was given whole is its own."""
+    assert volumes.is_remote(Carrier(kind, "/work"))
+
+    assert not volumes.is_remote(Carrier("virtiofs", "/"))
+    assert not volumes.is_remote(Carrier("overlay", "/work"))
+
+
+def darwin(kind: str, flags: int) -> bytes:
+    """What macOS's statfs(2) says, as its header lays it out."""
+    numbers = struct.pack("=Ii5Q2iIIII", 4096, 1 << 20, 1, 2, 3, 4, 5, 6, 7, 501, 26, flags, 0)
+    return (
+        numbers
+        + kind.encode().ljust(16, b"\0")
+        + b"/Volumes/Data".ljust(1024, b"\0")
+        + b"/dev/disk3".ljust(1024, b"\0")
+    )
+
+
+# MNT_LOCAL, beside MNT_JOURNALED and MNT_NOSUID.
+LOCAL, ELSEWHERE = 0x00801008, 0x00800008
+
+
+@pytest.mark.parametrize(
+    ("kind", "flags", "remote"),
+    [
+        ("apfs", LOCAL, False),
+        ("hfs", LOCAL, False),
+        ("exfat", LOCAL, False),
+        ("smbfs", ELSEWHERE, True),
+        ("nfs", ELSEWHERE, True),
+        ("afpfs", ELSEWHERE, True),
+        ("webdav", ELSEWHERE, True),
+        ("macfuse", LOCAL, True),
+        ("something new", ELSEWHERE, True),
+    ],
+)
+def test_macos_tells_what_a_file_system_is(kind: str, flags: int, *, remote: bool) -> None:
+    """By its type's name, and by whether the system calls it local; where nothing was told nothing is known."""
+    found = volumes.told(darwin(kind, flags))
+
+    assert found is not None
+    assert found.kind == kind
+    assert volumes.is_remote(found) is remote
+    assert volumes.told(b"") is None
 
 
 @given(text=st.text(max_size=200), path=st.text(max_size=20))
@@ -71,15 +135,15 @@ def test_no_list_of_mounts_is_too_strange(text: str, path: str) -> None:
     """Whatever stands there, the answer is a type out of it or none; without any lines none."""
     found = volumes.carried(text, f"/{path}")
 
-    assert found is None or found in text
+    assert found is None or found.kind in text
     assert volumes.carried("", f"/{path}") is None
 
 
 def test_the_mounts_of_this_machine_are_read() -> None:
     """Where the system lists them, /proc is known for what it is; elsewhere nothing is told."""
-    expected = "proc" if volumes.MOUNTS.exists() else None
+    found = volumes.carried(volumes.mounts(), "/proc/self")
 
-    assert volumes.carried(volumes.mounts(), "/proc/self") == expected
+    assert (found and found.kind) == ("proc" if volumes.MOUNTS.exists() else None)
 
 
 @pytest.mark.parametrize(

@@ -9,16 +9,28 @@ from __future__ import annotations
 
 import os
 import re
+import struct
+import sys
+from contextlib import suppress
 from pathlib import Path, PurePath
-from typing import Final
+from typing import Final, NamedTuple
 
 from ledgerstone.errors import StoreError
 
-# File systems whose other end is another machine, by the types that Linux gives them.
+# File systems whose other end is another machine, by the types that Linux and macOS give them.
 REMOTE: Final = frozenset(
     {
-        *("nfs", "nfs4", "cifs", "smb3", "smbfs", "ncpfs", "9p", "afs", "coda", "ceph", "glusterfs", "lustre"),
-        *("gpfs", "beegfs", "orangefs", "pvfs2", "davfs", "webdav", "vboxsf", "vmhgfs", "prl_fs", "fuse"),
+        *("nfs", "nfs4", "cifs", "smb2", "smb3", "smbfs", "ncpfs", "afs", "coda", "ceph", "glusterfs", "lustre"),
+        *("gpfs", "beegfs", "orangefs", "pvfs2", "panfs", "wekafs", "davfs", "webdav", "afpfs", "ftp", "fuse"),
+        *("macfuse", "osxfuse", "fusefs"),
+    }
+)
+# Folders of a host that a virtual machine or a container shares with it: what one of them locks, or has in its memory,
+# the other does not see.
+SHARED: Final = frozenset(
+    {
+        *("9p", "virtiofs", "applevirtiofs", "vboxsf", "vboxvfs", "vmhgfs", "hgfs", "prl_fs", "prlufs", "drvfs"),
+        *("fakeowner", "osxfs"),
     }
 )
 # File systems in user space that are on a disk of this machine; every other one is not known to be.
@@ -51,6 +63,20 @@ _MARKS: Final = {
 }
 _ESCAPED: Final = re.compile(r"\\([0-7]{3})")
 MOUNTS: Final = Path("/proc/self/mountinfo")
+# What macOS says of a file system (statfs(2), with 64-bit inodes): its flags, and its type's name.
+_FLAGS_AT: Final = 64
+_TYPE_AT: Final = 72
+_TYPE_BYTES: Final = 16
+_MNT_LOCAL: Final = 0x1000
+_STATFS_BYTES: Final = 4096
+
+
+class Carrier(NamedTuple):
+    """The file system that carries a path: its type, where it is mounted, and whether the system calls it local."""
+
+    kind: str
+    point: str | None = None
+    local: bool | None = None
 
 
 def check(path: Path) -> None:
@@ -67,13 +93,41 @@ def check(path: Path) -> None:
 def peril(path: Path) -> str | None:
     """What is wrong with the place of a path, as the end of a sentence, or None."""
     real = Path(os.path.realpath(path))
-    kind = carried(mounts(), str(real))
-    if kind is not None and is_remote(kind):
-        return f"is on a file system of type {kind}, where locks and shared memory do not hold"
+    found = carrier(real)
+    if found is not None and is_remote(found):
+        return f"is on a file system of type {found.kind}, where locks and shared memory do not hold"
     program = synced(real) or marked(real)
     if program is not None:
         return f"is in a folder that {program} synchronises, database and log each by itself"
     return None
+
+
+def carrier(real: Path) -> Carrier | None:
+    """The file system that carries an absolute path, as far as this system tells; None where it does not."""
+    return told(_statfs(real)) if sys.platform == "darwin" else carried(mounts(), str(real))
+
+
+def _statfs(real: Path) -> bytes:  # pragma: no cover - macOS alone has it in this form
+    """What macOS says of the file system below a path, or below the first folder above it that is there."""
+    import ctypes  # noqa: PLC0415 - nobody else pays for it
+
+    held = ctypes.create_string_buffer(_STATFS_BYTES)
+    with suppress(OSError, AttributeError):
+        library = ctypes.CDLL(None)
+        ask = getattr(library, "statfs$INODE64", None) or library.statfs
+        for each in (real, *real.parents):
+            if ask(os.fsencode(each), held) == 0:
+                return held.raw
+    return b""
+
+
+def told(statfs: bytes) -> Carrier | None:
+    """A file system by what macOS says of it; None when that is nothing."""
+    name = statfs[_TYPE_AT : _TYPE_AT + _TYPE_BYTES].partition(b"\0")[0].decode("ascii", "replace")
+    if not name:
+        return None
+    (flags,) = struct.unpack_from("=I", statfs, _FLAGS_AT)
+    return Carrier(name, local=bool(flags & _MNT_LOCAL))
 
 
 def mounts() -> str:
@@ -84,28 +138,34 @@ def mounts() -> str:
         return ""
 
 
-def carried(mountinfo: str, path: str) -> str | None:
-    """The type of the file system that carries an absolute path, by proc_pid_mountinfo(5); None when none does.
+def carried(mountinfo: str, path: str) -> Carrier | None:
+    """The file system that carries an absolute path, by proc_pid_mountinfo(5); None when none does.
 
     The deepest mount point above the path counts, and of several mounts at one point the last.
     """
-    deepest, kind = -1, None
+    deepest, found = -1, None
     for line in mountinfo.splitlines():
         before, dash, after = line.partition(" - ")
         fields = before.split(" ")
         if not dash or len(fields) < len(("id", "parent", "device", "root", "point")):
             continue
-        point = _ESCAPED.sub(lambda found: chr(int(found[1], 8)), fields[4])
+        point = _ESCAPED.sub(lambda spelled: chr(int(spelled[1], 8)), fields[4])
         inside = path == point or path.startswith(point.rstrip("/") + "/")
         if inside and len(point) >= deepest:
-            deepest, kind = len(point), after.split(" ")[0]
-    return kind
+            deepest, found = len(point), Carrier(after.split(" ")[0], point)
+    return found
 
 
-def is_remote(kind: str) -> bool:
-    """Whether a type of file system is, or may be, on another machine."""
+def is_remote(found: Carrier) -> bool:
+    """Whether a file system is, or may be, on another machine, or shared with the host of this one.
+
+    virtiofs below everything is the disk that a virtual machine was given for its own.
+    """
+    kind = found.kind.lower()
+    if kind == "virtiofs" and found.point == "/":
+        return False
     family, _, program = kind.partition(".")
-    return kind in REMOTE or (family == "fuse" and program not in LOCAL_FUSE)
+    return kind in REMOTE | SHARED or (family == "fuse" and program not in LOCAL_FUSE) or found.local is False
 
 
 def synced(path: PurePath) -> str | None:

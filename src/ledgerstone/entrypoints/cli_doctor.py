@@ -144,9 +144,9 @@ def _place(settings: host.Settings) -> Check:
             return Check("place", "fault", error.message, error.hint)
         hint = "bring it to a disk of this machine: ledgerstone --read-only backup FILE, and restore that there"
         return Check("place", "warning", error.message, hint)
-    kind = volumes.carried(volumes.mounts(), str(settings.store.resolve()))
-    carrier = f"on {kind}" if kind else "this system does not tell what file system it is on"
-    return Check("place", "ok", f"{carrier}, in no synchronised folder that is known")
+    carrier = volumes.carrier(settings.store.resolve())
+    where = f"on {carrier.kind}" if carrier else "this system does not tell what file system it is on"
+    return Check("place", "ok", f"{where}, in no synchronised folder that is known")
 
 
 def _room(path: Path) -> Check:
