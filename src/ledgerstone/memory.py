@@ -290,7 +290,7 @@ class Memory:
     def compact(
         self,
         summary: str,
-        covers: Sequence[str],
+        covers: str | Sequence[str],
         *,
         sources: Sequence[str] = (),
         key: str | None = None,
