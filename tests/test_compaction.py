@@ -43,6 +43,16 @@ def covers(memory: Memory, before: int | None = LATER) -> list[tuple[str, ...]]:
     return [group.covers for group in memory.compaction_candidates(before=before)]
 
 
+def test_one_address_needs_no_list(scratch: Scratch) -> None:
+    """It is not taken for its letters; a list of it is the same."""
+    record = scratch.memory.remember("The cedar by the gate is old and tall.").record
+
+    by_text = scratch.memory.compact("An old cedar.", record.address).record
+    by_list = scratch.memory.compact("A tall cedar.", [record.address]).record
+
+    assert by_text.covers == by_list.covers == (record.address,)
+
+
 def test_a_summary_is_kept_where_what_it_covers_is(scratch: Scratch) -> None:
     """Without a scope, in the namespace of the first record that it covers."""
     tastes = ("milk", "no sugar")
