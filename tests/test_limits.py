@@ -41,6 +41,8 @@ ARRAYS: list[tuple[str, tuple[str, ...], tuple[str, ...], str]] = [
         (name, ("t",), ("",), f"{name}: 1 to 64 bytes, not 0"),
         (name, ("t", "T"), ("t", "t"), f"{name}: each one once"),
     )
+] + [
+    ("triggers", ("the cedar",), ("the",), "triggers: at least one word besides such as 'the' and 'to', not 'the'"),
 ]
 TIMES: list[tuple[str, int, object, str]] = [
     row

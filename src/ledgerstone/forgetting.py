@@ -27,6 +27,7 @@ from ledgerstone.core.entries import (
 from ledgerstone.core.facts import Known
 from ledgerstone.core.namespaces import unknown
 from ledgerstone.core.projection import NAMED, PROMOTION, carriers
+from ledgerstone.core.rendering import count
 from ledgerstone.core.rules import Admitted
 from ledgerstone.core.values import (
     MAX_DRAFTS,
@@ -283,9 +284,9 @@ def returned(ledger: Ledger, reader: Reader, *, meant: bool = False) -> tuple[Fi
     findings = []
     for namespace in reader.chains() if gone else ():
         row = reader.chain(namespace)
-        count = 0 if row is None else len(_returned(reader, row.number, gone))
-        if count:
-            message = f"{count} contents that were erased here are back; who may forget there: verify --accept"
+        back = 0 if row is None else len(_returned(reader, row.number, gone))
+        if back:
+            message = f"{count(back, 'content')} back that had been erased here; who may forget there: verify --accept"
             findings.append(Finding("erased", namespace, None, message))
     return tuple(findings)
 

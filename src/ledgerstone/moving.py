@@ -17,6 +17,7 @@ from ledgerstone.core.authority import Caller, Denial, Place
 from ledgerstone.core.entries import ErasureEntry, ExportEntry, GrantEntry, NamespaceEntry, PartingEntry
 from ledgerstone.core.merkle import leaf_hash
 from ledgerstone.core.namespaces import unknown
+from ledgerstone.core.rendering import count
 from ledgerstone.core.signing import Keyring
 from ledgerstone.core.values import MAX_DRAFTS, Act, Record, Refusal, Report, Scope
 from ledgerstone.errors import (
@@ -394,7 +395,7 @@ def _refuse_loss(path: Path, gone: Gone, strange: Iterable[str | None]) -> None:
     for other in strange:
         raise ConflictError(f"{path} is the place of another store, {other}", hint=hint)
     for name, anchor in sorted(gone.items()):
-        more = f", nor heads of {len(gone) - 1} more namespaces" if len(gone) > 1 else ""
+        more = f", nor heads of {count(len(gone) - 1, 'more namespace')}" if len(gone) > 1 else ""
         lost = "the head" if anchor is None else f"commit {anchor.sequence}"
         known = (
             "which was seen here and cannot be read any more" if anchor is None else "which is here or was seen here"
@@ -411,21 +412,21 @@ def _returned(reader: Reader, erased: Container[bytes]) -> dict[str, int]:
     for name in list(reader.chains()) if erased else ():
         row = reader.chain(name)
         contents = () if row is None else reader.contents(row.number, 0, verifying.LAST)
-        if count := sum(canonical.commitment(salt, data) in erased for _, salt, data in contents):
-            found[name] = count
+        if back := sum(canonical.commitment(salt, data) in erased for _, salt, data in contents):
+            found[name] = back
     return found
 
 
 def _may_erase(reading: Reading, identity: Identity, returned: Mapping[str, int]) -> None:
     """Refuse a store that would bring back what was erased here, unless this caller can erase it again."""
-    for name, count in returned.items():
+    for name, number in returned.items():
         place, act = identity.place(name), Act.FORGET
         if name == reading.store.namespace and Act.FORGET in identity.caller.acts:
             place, act = Place(name, Scope.STORE, None), Act.ADMIN
         allowed = place is not None and isinstance(identity.allowed(act, place), GrantEntry)
         if not (allowed and reading.signs):
             raise AuthorityError(
-                f"{name}: {count} texts in it were erased on this machine, and cannot be erased again by this caller",
+                f"{name}: erased on this machine, in it again, and not this caller's to erase: {count(number, 'text')}",
                 hint="do it at a terminal, with the signing key and the grant to forget there",
             )
 

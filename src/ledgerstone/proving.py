@@ -19,6 +19,7 @@ from ledgerstone.core.proofs import (
     make,
     read_checkpoints,
 )
+from ledgerstone.core.rendering import count
 from ledgerstone.core.signing import Keyring
 from ledgerstone.core.values import Finding
 from ledgerstone.errors import CorruptionError, StoreError
@@ -144,14 +145,14 @@ def missing(
 def _contradicts(reader: Reader, head: tuple[int, bytes] | None, given: Checkpoint) -> str | None:
     """What is wrong with a chain, up to a head, by a checkpoint of it; None when it contains that."""
     if head is None:
-        return f"there is a checkpoint of {given.size} commits, and no such chain"
+        return f"there is a checkpoint of {count(given.size, 'commit')}, and no such chain"
     if given.size > head[0] + 1:
-        return f"the head is commit {head[0]}, behind a checkpoint of {given.size} commits"
+        return f"the head is commit {head[0]}, behind a checkpoint of {count(given.size, 'commit')}"
     frontier: merkle.Frontier = ()
     for size, each in enumerate(_history(reader, given.namespace, given.size - 1)):
         frontier, _ = merkle.append(frontier, size, each)
     if merkle.root(frontier) != given.root:
-        return f"its first {given.size} commits are not those of the checkpoint: another history"
+        return f"up to commit {given.size - 1} it is not what the checkpoint says: another history"
     return None
 
 

@@ -305,6 +305,8 @@ SPACES = tuple(opaque("ns", number) for number in range(MAX_NAMED + 1))
         ),
         (Policy(as_of=0), Policy(as_of=-1), "as_of: a whole number from 0 to 9007199254740991, not -1"),
         (Policy(since=MAX_INTEGER), Policy(since=MAX_INTEGER + 1), "since: a whole number"),
+        (Policy(key="k" * 128), Policy(key="k" * 129), "key: 1 to 128 bytes, not 129"),
+        (Policy(kinds=(Kind.NOTE,)), Policy(kinds=3), "kinds: a tuple of Kinds"),  # type: ignore[arg-type]
         (Policy(until=1), Policy(until=True), "until: a whole number or None, not bool"),
         (Policy(since=5, until=5), Policy(since=5, until=4), "since: not after until"),
     ],
@@ -313,7 +315,7 @@ def test_a_policy_that_contradicts_itself_is_refused(followed: Policy, refused: 
     """The error names what does, and the neighbour that does not is followed."""
     recall.check_policy(followed)
 
-    with pytest.raises(UsageError, match=offence):
+    with pytest.raises((RuleError, UsageError), match=offence):
         recall.check_policy(refused)
 
 

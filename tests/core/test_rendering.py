@@ -136,3 +136,9 @@ def test_nothing_found_is_said() -> None:
     assert "mode balanced: nothing found" in rendering.markdown(empty)
     assert rendering.markdown(below).index("Cedar.") < rendering.markdown(below).index("Below the trust floor:")
     assert read(rendering.markdown(below))[1] == ["Cedar.", "Oak."]
+
+
+def test_one_of_a_thing_is_not_several() -> None:
+    """A count is in the word that fits it."""
+    assert [rendering.count(each, "entry", "entries") for each in (0, 1, 2)] == ["0 entries", "1 entry", "2 entries"]
+    assert [rendering.count(each, "text") for each in (0, 1, 2)] == ["0 texts", "1 text", "2 texts"]

@@ -66,6 +66,11 @@ def plain(text: str) -> str:
     return _spelled(text) if text.isprintable() else "".join(c if c in "\n\t" else _spelled(c) for c in text)
 
 
+def count(number: int, one: str, many: str | None = None) -> str:
+    """A number of things in words."""
+    return f"{number} {one if number == 1 else many or f'{one}s'}"
+
+
 def one_line(text: str) -> str:
     """Stored text that stays within one line."""
     return _spelled(text)

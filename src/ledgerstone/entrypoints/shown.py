@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from ledgerstone.core.rendering import count as count  # noqa: PLC0414 - shown with the rest
 from ledgerstone.core.rendering import one_line as one_line  # noqa: PLC0414 - shown with the rest
 from ledgerstone.core.rendering import plain as plain  # noqa: PLC0414 - likewise
 from ledgerstone.core.values import Lane, Refusal, Standing, Status, time_text
@@ -149,11 +150,6 @@ def reached(found: Forgotten) -> str:
     counts = (("version", found.addresses), ("reason", found.reasons), ("name", found.names))
     parts = [count(len(each), word) for word, each in counts if each]
     return " and ".join([", ".join(parts[:-1]), parts[-1]]) if parts[1:] else "".join(parts)
-
-
-def count(number: int, one: str, many: str | None = None) -> str:
-    """A number of things in words."""
-    return f"{number} {one if number == 1 else many or f'{one}s'}"
 
 
 def _some(rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
