@@ -172,7 +172,7 @@ def remember(door: Door, /, text: str, scope: str | None, namespace: str | None,
 @click.option(
     "--format", "form", type=click.Choice(["text", "markdown"]), default="text", help="markdown: for a prompt."
 )
-@click.option("--heads", is_flag=True, help="With --json: the heads it was read at, beside the budget.")
+@click.option("--heads", is_flag=True, help="With --json: the heads it was read at; --bytes does not count them.")
 @click.option("--receipt", is_flag=True, help="Keep signed evidence of what was chosen: ledgerstone explain shows it.")
 @verb
 def recall(
@@ -261,7 +261,7 @@ def get(door: Door, target: str) -> None:
 
 @main.command("list")
 @click.argument("what", type=click.Choice(["recent", "tasks", "all"]), default="recent")
-@click.option("--limit", type=click.IntRange(1, MAX_LIST), default=20, show_default=True)
+@click.option("--limit", type=click.IntRange(1, MAX_LIST), default=20, show_default=True, help="How many a page.")
 @click.option("--cursor", help="Continue where an earlier list ended.")
 @click.option("--kind", type=_choice(Kind), help="Only what is of this kind.")
 @click.option("--key", help="Only what has this key.")

@@ -196,7 +196,7 @@ def _extent(report: Report) -> str:
 
 @click.command
 @click.argument("target", metavar="[ID]", required=False)
-@click.option("--limit", type=click.IntRange(1, MAX_LIST * 10), default=50, show_default=True)
+@click.option("--limit", type=click.IntRange(1, MAX_LIST * 10), default=50, show_default=True, help="How many.")
 @click.option("--before", metavar="TIME", help="Only what came before this time.")
 @verb
 def audit(door: Door, target: str | None, limit: int, before: str | None) -> None:
