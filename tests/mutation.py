@@ -1,146 +1,383 @@
 """Core with one thing changed at a time, and whether a test minds: ``./dev mutate`` says how often none did.
 
-mutmut makes the changes, all of a module's in one file, of which the environment switches one on. Each meets the tests
-that are about its module and no others: what these let pass may still be noticed elsewhere. What an error says is not
-changed. A draw by seed is the same every time.
+mutmut says what can be changed. The tests are loaded once. Each change is made in memory, in a process forked from
+there, and meets the tests that reach the changed function, the quickest first, up to the first that fails. Where that
+function ran while the tests were loaded, they are loaded anew with the change in it. What an error or a finding says to
+people is not changed. A draw by seed is the same every time.
 """
 
 from __future__ import annotations
+import __future__
 
 import argparse
+import importlib.machinery
 import os
+import pickle
 import random
 import resource
-import shutil
-import subprocess
+import signal
 import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from difflib import unified_diff
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Final
+from types import CodeType, FrameType
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import pytest
 
 ROOT: Final = Path(__file__).resolve().parents[1]
-WORK: Final = ROOT / ".mutation"
-# The modules in order of weight, each with the tests that are about it.
-MODULES: Final = {
-    "chain": ("chain", "verify"),
-    "state": ("state",),
-    "merkle": ("merkle",),
-    "canonical": ("canonical",),
-    "projection": ("projection", "verify"),
-    "rules": ("rules", "verify"),
-    "authority": ("authority", "verify"),
-    "verify": ("verify",),
-    "recall": ("recall",),
-    "ranking": ("ranking",),
-    "signing": ("signing",),
-    "proofs": ("proofs",),
-    "entries": ("entries", "verify"),
-    "fields": ("fields",),
-    "words": ("words",),
-}
-NEEDED: Final = ("src", "tests", "docs", "tools", "pyproject.toml")
-OPTIONS: Final = ("-x", "-q", "-p", "no:cacheprovider", "--hypothesis-profile=mutation")
-# Seconds of the processor, not of the clock: how busy the machine is decides nothing.
-MOST_SECONDS: Final = 60
-SWITCH: Final = "MUTANT_UNDER_TEST"
-_UNCHANGED: Final = ""
+CORE: Final = ROOT / "src" / "ledgerstone" / "core"
+# In order of weight.
+MODULES: Final = (
+    *("chain", "merkle", "state", "rules", "authority", "verify", "projection", "facts", "canonical", "fields"),
+    *("namespaces", "signing", "proofs", "receipts", "credentials", "entries", "values", "recall", "ranking", "fusion"),
+    *("words", "concepts", "rendering", "wordpiece"),
+)
+TESTS: Final = ("tests/core", "tests/test_namespaces.py")
+OPTIONS: Final = ("-q", "-p", "no:cacheprovider", "--tb=no", "--hypothesis-profile=mutation")
+# What tests that are not in the file about a module may take together for one change.
+OTHERS_SECONDS: Final = 4
+# How long the tests of one change may take, beside a multiple of what they take without it. Seconds of the processor,
+# not of the clock: how busy the machine is decides nothing. What waits and does not work is stopped by the clock.
+LEAST_SECONDS: Final = 5
+TIMES: Final = 4
+MOST_WAITING: Final = 1800
+LOADING_SECONDS: Final = 60
+MOST_BYTES: Final = 4 << 30
+# The calls that carry words for people, and what makes words of a string.
+_TELLING: Final = frozenset({"refuse", "find", "Finding"})
+_WORDS: Final = r".*[A-Za-z]{2,}[,:;]? [A-Za-z]{2,}.*"
+_ERRORS: Final = r"\w+Error\("
+_FLAGS: Final = __future__.annotations.compiler_flag
+Say: TypeAlias = Callable[[Any], None]
 
 
-def mutants(home: Path, module: str) -> list[str]:
-    """Write all changes of a module into its file; their names."""
-    from mutmut.configuration import config  # noqa: PLC0415 - only ./dev mutate installs it
-    from mutmut.mutation.file_mutation import mutate_file_contents  # noqa: PLC0415
+class Place(NamedTuple):
+    """A function of core, or a method of one of its classes."""
 
-    os.chdir(home)
-    config().do_not_mutate_patterns.append(r"raise \w+Error\(")
-    path = home / "src" / "ledgerstone" / "core" / f"{module}.py"
-    made = mutate_file_contents(str(path), path.read_text(encoding="utf-8"))
-    path.write_text(made.code, encoding="utf-8")
-    return [f"ledgerstone.core.{module}.{name}" for name in made.mutant_names]
+    module: str
+    owner: str
+    name: str
+
+    def __str__(self) -> str:
+        return ".".join(filter(None, self))
 
 
-def prepare(module: str) -> Path:
-    """A copy of what its tests need."""
-    home = WORK / module
-    shutil.rmtree(home, ignore_errors=True)
-    home.mkdir(parents=True)
-    for name in NEEDED:
-        source = ROOT / name
-        if source.is_dir():
-            shutil.copytree(source, home / name, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy2(source, home)
-    return home
+@dataclass(frozen=True)
+class Change:
+    """One thing changed in a function: the tree of its module, its class, itself, the node that goes, the new one."""
+
+    place: Place
+    number: int
+    tree: Any
+    owner: Any
+    whole: Any
+    old: Any
+    new: Any
+
+    @cached_property
+    def changed(self) -> Any:
+        """The function with the change in it."""
+        from mutmut.mutation.file_mutation import deep_replace  # noqa: PLC0415
+
+        return deep_replace(self.whole, self.old, self.new)
+
+    @property
+    def difference(self) -> str:
+        """The lines that go and those that come."""
+        before, after = (self.tree.code_for_node(each).splitlines() for each in (self.whole, self.changed))
+        lines = unified_diff(before, after, n=0, lineterm="")
+        return "\n".join(line for line in lines if line[:2] not in {"--", "++", "@@"})
+
+    @property
+    def function(self) -> str:
+        """The text of the function, within its class."""
+        import libcst as cst  # noqa: PLC0415
+
+        within = None if self.owner is None else cst.ClassDef(self.owner.name, cst.IndentedBlock([self.changed]))
+        return str(self.tree.code_for_node(within or self.changed))
+
+    @property
+    def module(self) -> str:
+        """The text of the module."""
+        return str(self.tree.deep_replace(self.whole, self.changed).code)
+
+    def apply(self) -> None:
+        """Put it into the loaded function."""
+        module = sys.modules[f"ledgerstone.core.{self.place.module}"]
+        scope = dict(vars(module))
+        exec(compile(self.function, str(module.__file__), "exec", _FLAGS), scope)  # noqa: S102 - our own code, changed
+        old, new = (_function(names, self.place) for names in (vars(module), scope))
+        old.__code__, old.__defaults__, old.__kwdefaults__ = new.__code__, new.__defaults__, new.__kwdefaults__
+
+    def load(self) -> None:
+        """Have its module loaded with it."""
+        path, changed = str(CORE / f"{self.place.module}.py"), self.module
+        genuine = importlib.machinery.SourceFileLoader.get_code
+
+        def read(loader: importlib.machinery.SourceFileLoader, fullname: str) -> CodeType | None:
+            if loader.path != path:
+                return genuine(loader, fullname)
+            return compile(changed, path, "exec", dont_inherit=True)
+
+        importlib.machinery.SourceFileLoader.get_code = read  # type: ignore[method-assign]
 
 
-def passes(home: Path, module: str, name: str) -> bool | None:
-    """Whether the module's tests pass with a change; None when they take too long. In a process of its own."""
+def _function(names: Any, place: Place) -> Any:
+    found = vars(names[place.owner])[place.name] if place.owner else names[place.name]
+    return getattr(found, "__func__", found)
+
+
+def changes(module: str) -> list[Change]:
+    """All of a module's, in the order of its text."""
+    # Only ./dev mutate installs these.
+    import libcst as cst  # noqa: PLC0415
+    from libcst import matchers as m  # noqa: PLC0415
+    from mutmut.configuration import config  # noqa: PLC0415
+    from mutmut.mutation.file_mutation import create_mutations  # noqa: PLC0415
+
+    if _ERRORS not in config().do_not_mutate_patterns:
+        config().do_not_mutate_patterns.append(_ERRORS)
+    path = CORE / f"{module}.py"
+    tree, mutations, *_ = create_mutations(str(path), path.read_text(encoding="utf-8"))
+    name = m.Name(m.MatchIfTrue(_TELLING.__contains__))
+    telling = m.Call(func=name | m.Attribute(attr=name))
+    words = m.SimpleString(m.MatchRegex(_WORDS))
+    said = [arg.value for call in m.findall(tree, telling) for arg in call.args]
+    said = [each for each in said if m.matches(each, words | m.FormattedString() | m.ConcatenatedString())]
+    spared = {id(node) for each in said for node in (each, *m.findall(each, m.DoNotCare()))}
+    owners = {id(each): owner for owner in m.findall(tree, m.ClassDef()) for each in owner.body.body}
+    numbers: Counter[Place] = Counter()
+    found = []
+    for mutation in mutations:
+        function, old, new = mutation.contained_by_top_level_function, mutation.original_node, mutation.mutated_node
+        if not isinstance(function, cst.FunctionDef) or id(old) in spared or m.matches(old, words):
+            continue
+        if m.matches(old, telling):
+            kept = {id(arg.value) for arg in new.args}
+            if all(id(arg.value) in spared | kept for arg in old.args):
+                continue
+        owner = owners.get(id(function))
+        place = Place(module, "" if owner is None else owner.name.value, function.name.value)
+        numbers[place] += 1
+        found.append(Change(place, numbers[place], tree, owner, function, old, new))
+    return found
+
+
+def apart(work: Callable[[Say], None], *, seconds: float | None = None) -> Iterator[Any]:
+    """What some work says, one after the other, in a process forked for it, silent otherwise.
+
+    A process that may take only so long has only so much memory too. One that is stopped says nothing more.
+    """
+    receiving, sending = os.pipe()
     child = os.fork()
     if child == 0:
-        resource.setrlimit(resource.RLIMIT_CPU, (MOST_SECONDS, MOST_SECONDS))
-        os.environ[SWITCH] = name
-        sys.path.insert(0, str(home / "src"))
-        os.chdir(home)
-        nothing = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nothing, 1)
-        os.dup2(nothing, 2)
-        os._exit(pytest.main([*OPTIONS, *(f"tests/core/test_{about}.py" for about in MODULES[module])]))
-    _, status = os.waitpid(child, 0)
-    return None if os.WIFSIGNALED(status) else os.WEXITSTATUS(status) == 0
+        try:
+            _alone(work, sending, seconds)
+        finally:
+            os._exit(0)
+    os.close(sending)
+    with os.fdopen(receiving, "rb") as told:
+        while True:
+            try:
+                yield pickle.load(told)  # noqa: S301 - what a process of ours says
+            except EOFError:
+                break
+    os.waitpid(child, 0)
 
 
-def difference(home: Path, name: str) -> str:
-    """What a change is: the lines that go and those that come."""
-    module, _, changed = name.rpartition(".")
-    original = changed.rpartition("__mutmut_")[0] + "__mutmut_orig"
-    path = home / "src" / Path(*module.split(".")).with_suffix(".py")
-    lines = path.read_text(encoding="utf-8").splitlines()
-    before, after = (_body(lines, each) for each in (original, changed))
-    return "\n".join(line for line in unified_diff(before, after, n=0) if line[:2] not in {"--", "++", "@@"})
+def _alone(work: Callable[[Say], None], sending: int, seconds: float | None) -> None:
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, 1)
+    os.dup2(nothing, 2)
+    if seconds is not None:
+        most = int(seconds) + 1
+        resource.setrlimit(resource.RLIMIT_CPU, (most, most))
+        resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
+        signal.alarm(MOST_WAITING)
+
+    def say(said: Any) -> None:
+        with os.fdopen(os.dup(sending), "wb") as out:
+            pickle.dump(said, out)
+
+    work(say)
 
 
-def _body(lines: list[str], name: str) -> list[str]:
-    start = next(number for number, line in enumerate(lines) if line.lstrip().startswith(f"def {name}("))
-    depth = len(lines[start]) - len(lines[start].lstrip())
-    rest = lines[start + 1 :]
-    # A signature over several lines closes at the depth of its function.
-    ends = (
-        n for n, line in enumerate(rest) if line.strip() and not line.startswith((" " * (depth + 1), " " * depth + ")"))
+def watch() -> dict[int, CodeType]:
+    """Note from now on whatever is called."""
+    called: dict[int, CodeType] = {}
+
+    def note(frame: FrameType, _event: str, _given: Any) -> None:
+        called[id(frame.f_code)] = frame.f_code
+
+    sys.settrace(note)
+    return called
+
+
+def reached(called: dict[int, CodeType]) -> frozenset[Place]:
+    """Stop noting: the functions of core among what was called."""
+    sys.settrace(None)
+    codes = [(Path(code.co_filename), code.co_qualname.partition(".<locals>")[0]) for code in called.values()]
+    return frozenset(
+        Place(path.stem, name.rpartition(".")[0], name.rpartition(".")[2])
+        for path, name in codes
+        if path.parent == CORE
     )
-    return rest[: next(ends, len(rest))]
 
 
-def mutate(module: str, *, sample: int | None, seed: int) -> None:
-    """Say of a module how many changes were tried, how many of them no test noticed, and which these are."""
-    home = prepare(module)
-    every = mutants(home, module)
-    if not passes(home, module, _UNCHANGED):
-        raise SystemExit(f"{module}: its tests fail without a change")
-    names = every if sample is None else random.Random(f"{seed} {module}").sample(every, min(sample, len(every)))
-    told = {name: passes(home, module, name) for name in names}
-    survivors = [name for name in names if told[name]]
-    slow = sum(each is None for each in told.values())
-    print(f"{module}: {len(names)} of {len(every)} changes, {len(survivors)} unnoticed, {slow} too slow", flush=True)
-    for name in survivors:
-        print(f"{name.rpartition('.')[2]}\n{difference(home, name)}", flush=True)
+class Loaded:
+    """A run of pytest that loads its tests and then hands them over."""
+
+    def __init__(self, work: Callable[[list[pytest.Item]], None]) -> None:
+        self._work = work
+
+    @pytest.hookimpl
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """In the place of running them."""
+        self._work(session.items)
+        return True
+
+
+class Test(NamedTuple):
+    """One test: its name, how long it takes, and what it reaches."""
+
+    name: str
+    seconds: float
+    reached: frozenset[Place]
+
+
+def measure(items: Sequence[pytest.Item], say: Say) -> None:
+    """Run all tests without a change, and say of each that passes what it is."""
+    for item in items:
+        began, called = time.process_time(), watch()
+        passed = passes([item])
+        if passed:
+            say(Test(item.nodeid, time.process_time() - began, reached(called)))
+
+
+def passes(items: Sequence[pytest.Item]) -> bool:
+    """Whether all of these tests pass."""
+    for item, following in zip(items, [*items[1:], None], strict=True):
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+        if item.session.testsfailed:
+            return False
+    return True
+
+
+def meet(change: Change, items: Sequence[pytest.Item], say: Say) -> None:
+    """Say whether loaded tests pass with a change."""
+    change.apply()
+    say(passes(items))
+
+
+def meet_anew(change: Change, names: Sequence[str], options: Sequence[str], say: Say) -> None:
+    """Say whether tests pass that are loaded with a change."""
+
+    def work(items: list[pytest.Item]) -> None:
+        by_name = {item.nodeid: item for item in items}
+        passes([by_name[name] for name in names])
+
+    change.load()
+    files = sorted({name.partition("::")[0] for name in names})
+    say(pytest.main([*options, *files], plugins=[Loaded(work)]) == 0)
+
+
+def serve(wanted: Sequence[Change], options: Sequence[str], say: Say) -> None:
+    """Load all tests, and say of each change whether they pass with it, or which of them have to be loaded anew."""
+
+    def work(items: list[pytest.Item]) -> None:
+        early = reached(called)
+        tests = sorted(apart(partial(measure, items)), key=lambda test: test.seconds)
+        say(sorted({item.nodeid for item in items} - {test.name for test in tests}))
+        by_name = {item.nodeid: item for item in items}
+        for change in wanted:
+            place = change.place
+            if place in early:
+                about = [test for test in tests if any(each.module == place.module for each in test.reached)]
+            else:
+                about = [test for test in tests if place in test.reached]
+            about = _few(about, place.module)
+            names = [test.name for test in about]
+            seconds = LEAST_SECONDS + TIMES * sum(test.seconds for test in about)
+            if place in early:
+                say((names, seconds))
+            else:
+                say(told(partial(meet, change, [by_name[name] for name in names]), seconds) if names else True)
+
+    called = watch()
+    pytest.main([*options, *TESTS], plugins=[Loaded(work)])
+
+
+def _few(tests: Sequence[Test], module: str) -> list[Test]:
+    """Those in the file about a module, and of the others the quickest."""
+    spent, chosen = 0.0, []
+    for test in tests:
+        own = f"/test_{module}.py::" in test.name
+        spent += 0 if own else test.seconds
+        if own or spent <= OTHERS_SECONDS:
+            chosen.append(test)
+    return chosen
+
+
+def told(work: Callable[[Say], None], seconds: float) -> Any:
+    """What some work says at the end, or None when it was stopped before."""
+    return next(reversed([None, *apart(work, seconds=seconds)]))
+
+
+def mutate(wanted: Sequence[Change]) -> Iterator[tuple[Change, bool | None]]:
+    """Of each change whether no test minds it; None when they took too long."""
+    with tempfile.TemporaryDirectory() as folder:
+        options = (*OPTIONS, f"--basetemp={folder}/tests")
+        answers = apart(partial(serve, wanted, options))
+        red = next(answers, None)
+        if red is None or red:
+            raise SystemExit(f"tests fail without a change: {red}")
+        later = []
+        for change, answer in zip(wanted, answers, strict=True):
+            if isinstance(answer, tuple):
+                later.append((change, *answer))
+            else:
+                yield change, answer
+        for change, names, seconds in later:
+            yield change, told(partial(meet_anew, change, names, options), seconds + LOADING_SECONDS)
 
 
 def main() -> None:
-    """Each module in a process of its own, since mutmut keeps to one folder."""
+    """Say of each module how many changes were tried, how many of them no test noticed, and which these are."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("modules", nargs="*", metavar="MODULE", help=f"of {', '.join(MODULES)}; all without any")
-    parser.add_argument("--sample", type=int, help="so many changes of each module, drawn by the seed, and not all")
+    parser.add_argument("places", nargs="*", metavar="MODULE", help="or MODULE.FUNCTION; all modules without any")
+    parser.add_argument("--sample", type=int, help="so many changes of each, drawn by the seed, and not all")
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
-    if len(given.modules) == 1:
-        mutate(given.modules[0], sample=given.sample, seed=given.seed)
-        return
-    sample = [] if given.sample is None else ["--sample", str(given.sample)]
-    for module in given.modules or MODULES:
-        command = [sys.executable, "-m", "tests.mutation", module, "--seed", str(given.seed), *sample]
-        subprocess.run(command, cwd=ROOT, check=True)
+    os.chdir(ROOT)
+    wanted: list[Change] = []
+    every: Counter[str] = Counter()
+    for place in given.places or MODULES:
+        module = place.partition(".")[0]
+        found = [each for each in changes(module) if f"{each.place}.".startswith(f"{place}.")]
+        every[module] += len(found)
+        few = len(found) if given.sample is None else min(given.sample, len(found))
+        wanted += random.Random(f"{given.seed} {place}").sample(found, few)
+    drawn = Counter(change.place.module for change in wanted)
+    tried, unnoticed, slow = (Counter[str]() for _ in range(3))
+    for change, survived in mutate(wanted):
+        tried[change.place.module] += 1
+        unnoticed[change.place.module] += survived is True
+        slow[change.place.module] += survived is None
+        if survived is not False:
+            print(f"{change.place} {change.number}{'' if survived else ', too slow'}\n{change.difference}", flush=True)
+        module = change.place.module
+        if tried[module] == drawn[module]:
+            number, missed = tried[module], unnoticed[module]
+            print(
+                f"{module}: {number} of {every[module]} changes, {missed} unnoticed, {slow[module]} too slow",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":
