@@ -28,6 +28,7 @@ def test_a_flipped_bit_is_noticed_and_never_answered(tmp_path: Path) -> None:
 def test_hundreds_of_flipped_bits_are_noticed_and_never_answered(tmp_path: Path) -> None:
     """The same for six hundred."""
     figures = flip_bits(tmp_path, flips=600, seed=2)
+    print(figures)
 
     assert figures.unnoticed == []
     assert figures.false == []

@@ -27,6 +27,7 @@ def test_killing_writers_loses_nothing_acknowledged(tmp_path: Path) -> None:
 def test_killing_writers_for_minutes_loses_nothing_acknowledged(tmp_path: Path) -> None:
     """The same until two thousand and more were acknowledged."""
     figures = kill_writers(tmp_path / "store.db", acknowledged=2500, seed=2)
+    print(figures)
 
     assert nothing_lost(figures), figures
     assert figures.acknowledged >= 2000

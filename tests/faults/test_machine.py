@@ -23,6 +23,7 @@ def test_a_made_up_life_on_a_failing_file_system_agrees_with_the_replay() -> Non
 def test_many_made_up_lives_on_a_failing_file_system_agree_with_the_replay() -> None:
     """The same for many and longer lives."""
     told = live_many(first=SEED, lives=400, steps=40)
+    print(dict(told))
 
     assert told["lives"] >= 400
     assert told["faults"] > 1000

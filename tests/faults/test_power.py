@@ -27,6 +27,7 @@ def test_a_power_cut_loses_nothing_acknowledged(tmp_path: Path) -> None:
 def test_hundreds_of_power_cuts_lose_nothing_acknowledged(tmp_path: Path) -> None:
     """The same four hundred times, at other moments."""
     figures = cut_power(tmp_path, seeds=range(1000, 1400))
+    print(figures)
 
     assert nothing_lost(figures), figures.failures[:1]
     assert figures.acknowledged > 1500

@@ -77,6 +77,7 @@ def test_every_operation_that_fails_leaves_a_whole_store_and_a_true_answer(tmp_p
     every = points(tmp_path)
 
     figures = strike(tmp_path, every)
+    print(figures)
 
     assert whole(figures), figures.failures[:1]
     assert figures.points == len(every)
