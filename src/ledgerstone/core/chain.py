@@ -14,11 +14,6 @@ from ledgerstone.errors import CorruptionError
 SIGNATURE_EVERY: Final = 256
 
 
-def completes_tile(sequence: int) -> bool:
-    """True when a commit is the last of 256, whose root is kept."""
-    return sequence % SIGNATURE_EVERY == SIGNATURE_EVERY - 1
-
-
 class Head(NamedTuple):
     """A chain's newest commit, verified: its id, its header, and the frontier of the history before it."""
 
@@ -101,14 +96,13 @@ def seal(
     )
     data = entries.encode_header(header)
     commit = merkle.leaf_hash(data)
-    tile = merkle.append(frontier, sequence, commit)[1] if completes_tile(sequence) else None
     return Commit(
         header=header,
         data=data,
         id=commit,
         signature=keyring.sign(signing.COMMIT, commit),
         frontier=frontier,
-        tile=tile,
+        tile=merkle.append(frontier, sequence, commit)[1],
     )
 
 
