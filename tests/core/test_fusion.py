@@ -49,6 +49,12 @@ def test_matches_raise_the_best_by_their_own_share() -> None:
     assert rerank({1: 7}, {}) == {1: 7}
 
 
+def test_the_least_difference_counts() -> None:
+    """Two that answer almost alike are told apart, by the whole share; one alone has nobody to be better than."""
+    assert rerank({1: 1000, 2: 1000}, {1: 0, 2: 1}) == {1: 1000, 2: 1000 + MATCH_THOUSANDTHS}
+    assert rerank({1: 1000}, {1: 1}) == {1: 1000}
+
+
 @given(scores, cosines, st.integers(-(10**6), 10**6))
 def test_fusion_loses_nobody_and_raises_nobody_beyond_the_share(
     by_words: dict[int, int], close: dict[int, int], mean: int
