@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import unified_diff
 from functools import cached_property, partial
@@ -41,13 +41,13 @@ MODULES: Final = (
 TESTS: Final = ("tests/core", "tests/test_namespaces.py")
 OPTIONS: Final = ("-q", "-p", "no:cacheprovider", "--tb=no", "--hypothesis-profile=mutation")
 # What tests that are not in the file about a module may take together for one change.
-OTHERS_SECONDS: Final = 4
-# How long the tests of one change may take, beside a multiple of what they take without it. Seconds of the processor,
-# not of the clock: how busy the machine is decides nothing. What waits and does not work is stopped by the clock.
-LEAST_SECONDS: Final = 5
+OTHERS_SECONDS: Final = 3
+# How long a test may take with a change, beside a multiple of what it takes without. Seconds of the processor, not of
+# the clock: how busy the machine is decides nothing. What waits and does not work is stopped by the clock.
+LEAST_SECONDS: Final = 3
 TIMES: Final = 4
-MOST_WAITING: Final = 1800
 LOADING_SECONDS: Final = 60
+MOST_WAITING: Final = 1800
 MOST_BYTES: Final = 4 << 30
 # The calls that carry words for people, and what makes words of a string.
 _TELLING: Final = frozenset({"refuse", "find", "Finding"})
@@ -150,7 +150,7 @@ def changes(module: str) -> list[Change]:
     words = m.SimpleString(m.MatchRegex(_WORDS))
     said = [arg.value for call in m.findall(tree, telling) for arg in call.args]
     said = [each for each in said if m.matches(each, words | m.FormattedString() | m.ConcatenatedString())]
-    spared = {id(node) for each in said for node in (each, *m.findall(each, m.DoNotCare()))}
+    spared = {id(node) for each in said for node in _nodes(each)}
     owners = {id(each): owner for owner in m.findall(tree, m.ClassDef()) for each in owner.body.body}
     numbers: Counter[Place] = Counter()
     found = []
@@ -169,16 +169,22 @@ def changes(module: str) -> list[Change]:
     return found
 
 
-def apart(work: Callable[[Say], None], *, seconds: float | None = None) -> Iterator[Any]:
+def _nodes(tree: Any) -> Iterator[Any]:
+    yield tree
+    for child in tree.children:
+        yield from _nodes(child)
+
+
+def apart(work: Callable[[Say], None], *, bounded: bool = False) -> Iterator[Any]:
     """What some work says, one after the other, in a process forked for it, silent otherwise.
 
-    A process that may take only so long has only so much memory too. One that is stopped says nothing more.
+    A bounded one takes only so much time and memory. One that is stopped says nothing more.
     """
     receiving, sending = os.pipe()
     child = os.fork()
     if child == 0:
         try:
-            _alone(work, sending, seconds)
+            _alone(work, sending, bounded=bounded)
         finally:
             os._exit(0)
     os.close(sending)
@@ -191,13 +197,12 @@ def apart(work: Callable[[Say], None], *, seconds: float | None = None) -> Itera
     os.waitpid(child, 0)
 
 
-def _alone(work: Callable[[Say], None], sending: int, seconds: float | None) -> None:
+def _alone(work: Callable[[Say], None], sending: int, *, bounded: bool) -> None:
     nothing = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, 1)
     os.dup2(nothing, 2)
-    if seconds is not None:
-        most = int(seconds) + 1
-        resource.setrlimit(resource.RLIMIT_CPU, (most, most))
+    if bounded:
+        _allow(LOADING_SECONDS)
         resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
         signal.alarm(MOST_WAITING)
 
@@ -206,6 +211,12 @@ def _alone(work: Callable[[Say], None], sending: int, seconds: float | None) -> 
             pickle.dump(said, out)
 
     work(say)
+
+
+def _allow(seconds: float) -> None:
+    """Let this process go on for so long."""
+    most = int(time.process_time() + seconds) + 1
+    resource.setrlimit(resource.RLIMIT_CPU, (most, resource.RLIM_INFINITY))
 
 
 def watch() -> dict[int, CodeType]:
@@ -255,35 +266,37 @@ def measure(items: Sequence[pytest.Item], say: Say) -> None:
     """Run all tests without a change, and say of each that passes what it is."""
     for item in items:
         began, called = time.process_time(), watch()
-        passed = passes([item])
+        passed = passes([item], {})
         if passed:
             say(Test(item.nodeid, time.process_time() - began, reached(called)))
 
 
-def passes(items: Sequence[pytest.Item]) -> bool:
-    """Whether all of these tests pass."""
+def passes(items: Sequence[pytest.Item], seconds: Mapping[str, float]) -> bool:
+    """Whether all of these tests pass, of which each takes so long without a change."""
     for item, following in zip(items, [*items[1:], None], strict=True):
+        if item.nodeid in seconds:
+            _allow(LEAST_SECONDS + TIMES * seconds[item.nodeid])
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
         if item.session.testsfailed:
             return False
     return True
 
 
-def meet(change: Change, items: Sequence[pytest.Item], say: Say) -> None:
+def meet(change: Change, tests: Sequence[Test], by_name: Mapping[str, pytest.Item], say: Say) -> None:
     """Say whether loaded tests pass with a change."""
     change.apply()
-    say(passes(items))
+    say(passes([by_name[test.name] for test in tests], {test.name: test.seconds for test in tests}))
 
 
-def meet_anew(change: Change, names: Sequence[str], options: Sequence[str], say: Say) -> None:
+def meet_anew(change: Change, tests: Sequence[Test], options: Sequence[str], say: Say) -> None:
     """Say whether tests pass that are loaded with a change."""
 
     def work(items: list[pytest.Item]) -> None:
         by_name = {item.nodeid: item for item in items}
-        passes([by_name[name] for name in names])
+        passes([by_name[test.name] for test in tests], {test.name: test.seconds for test in tests})
 
     change.load()
-    files = sorted({name.partition("::")[0] for name in names})
+    files = sorted({test.name.partition("::")[0] for test in tests})
     say(pytest.main([*options, *files], plugins=[Loaded(work)]) == 0)
 
 
@@ -302,12 +315,10 @@ def serve(wanted: Sequence[Change], options: Sequence[str], say: Say) -> None:
             else:
                 about = [test for test in tests if place in test.reached]
             about = _few(about, place.module)
-            names = [test.name for test in about]
-            seconds = LEAST_SECONDS + TIMES * sum(test.seconds for test in about)
             if place in early:
-                say((names, seconds))
+                say(about)
             else:
-                say(told(partial(meet, change, [by_name[name] for name in names]), seconds) if names else True)
+                say(told(partial(meet, change, about, by_name)) if about else True)
 
     called = watch()
     pytest.main([*options, *TESTS], plugins=[Loaded(work)])
@@ -324,9 +335,9 @@ def _few(tests: Sequence[Test], module: str) -> list[Test]:
     return chosen
 
 
-def told(work: Callable[[Say], None], seconds: float) -> Any:
-    """What some work says at the end, or None when it was stopped before."""
-    return next(reversed([None, *apart(work, seconds=seconds)]))
+def told(work: Callable[[Say], None]) -> Any:
+    """What some bounded work says at the end, or None when it was stopped before."""
+    return next(reversed([None, *apart(work, bounded=True)]))
 
 
 def mutate(wanted: Sequence[Change]) -> Iterator[tuple[Change, bool | None]]:
@@ -339,12 +350,12 @@ def mutate(wanted: Sequence[Change]) -> Iterator[tuple[Change, bool | None]]:
             raise SystemExit(f"tests fail without a change: {red}")
         later = []
         for change, answer in zip(wanted, answers, strict=True):
-            if isinstance(answer, tuple):
-                later.append((change, *answer))
+            if isinstance(answer, list):
+                later.append((change, answer))
             else:
                 yield change, answer
-        for change, names, seconds in later:
-            yield change, told(partial(meet_anew, change, names, options), seconds + LOADING_SECONDS)
+        for change, tests in later:
+            yield change, told(partial(meet_anew, change, tests, options))
 
 
 def main() -> None:

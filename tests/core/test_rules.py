@@ -595,8 +595,8 @@ def test_an_erasure_names_what_is_there(pen: Pen) -> None:
     assert refused(pen, erasing, erases=(genesis,)) == "erasure: names no earlier record of this namespace"
     pen.write(erasing)
 
-    assert refused(pen, forged(erasing, erases=(other.digest,)), erases=(other.digest, note.digest)).endswith(
-        "was erased before"
+    assert refused(pen, forged(erasing, erases=(other.digest,)), erases=(other.digest, note.digest)) == (
+        f"erasure: {note.digest.hex()[:16]} was erased before"
     )
 
 
@@ -609,10 +609,12 @@ def test_an_erasure_takes_texts_or_what_others_say(pen: Pen) -> None:
     striking = ErasureEntry(strikes=(told.digest,))
 
     for wrong in (ErasureEntry(), ErasureEntry(erases=(note.digest,), strikes=(told.digest,))):
-        with pytest.raises(RuleError, match="one of the two"):
+        with pytest.raises(RuleError, match="erasure: takes texts, or what other entries say of their own"):
             rules.check_arranged(wrong, pen.folded)
     for digest in (note.digest, silent.digest, b"?" * 32):
-        assert refused(pen, rules.plain(striking), strikes=(digest,)).endswith("has no content of its own here")
+        assert refused(pen, rules.plain(striking), strikes=(digest,)) == (
+            f"erasure: {digest.hex()[:16]} has no content of its own here"
+        )
     rules.check_place(striking, None, position=1, store=True)
     pen.write(rules.plain(striking))
 
@@ -651,7 +653,7 @@ def test_what_leaves_a_store_was_made_there(leaving: Entry) -> None:
             store.folded,
         )
     store.write(rules.plain(PartingEntry(without=(PROJECT,))))
-    with pytest.raises(RuleError, match="was left before"):
+    with pytest.raises(RuleError, match=f"{leaving.noun}: {PROJECT} was never made here, or was left before"):
         rules.check_arranged(leaving, store.folded)
     rules.check_arranged(ExportEntry(sequence=0, head=b"h" * 32), store.folded)
 
@@ -745,7 +747,7 @@ def test_a_setting_is_one_that_is_known() -> None:
         rules.check_arranged(entry, store.folded)
 
     for wrong in ({"setting": "colour"}, {"value": 2}, {"namespace": None}):
-        with pytest.raises(RuleError, match="is none that rules 1 know, or of no namespace"):
+        with pytest.raises(RuleError, match=r"setting: \w+ \d is none that rules 1 know, or of no namespace"):
             rules.check_arranged(replace(setting, **wrong), store.folded)
     with pytest.raises(RuleError, match=r"setting: ns_.* was never made here"):
         rules.check_arranged(replace(setting, namespace=opaque("ns", 9)), store.folded)
@@ -765,7 +767,7 @@ def test_what_was_erased_is_neither_ended_nor_grounds(pen: Pen) -> None:
 
     assert pen.folded.open_tasks() == (0, 0)
     for ending in (closing, retracting):
-        with pytest.raises(RuleError, match=r"is not an open task|no longer stands"):
+        with pytest.raises(RuleError, match=r"close: .* is not an open task|retract: .* no longer stands"):
             judge(pen, ending)
     with pytest.raises(RuleError, match=r"summary: .* is no longer current"):
         entered(pen, Draft(text="W.", kind=Kind.SUMMARY, sources=(where(task),)))
@@ -878,3 +880,116 @@ def test_a_name_can_be_read_back(size: int) -> None:
         rules.with_content(make, Content(name="n" * size), bytes(32))
 
     assert rules.with_content(make, Content(name="n" * 1024), bytes(32)).content == Content(name="n" * 1024)
+
+
+def test_replacing_keeps_the_key(pen: Pen) -> None:
+    """Said again or left out; another one is refused, and one that somebody else holds."""
+    tree = pen.remember(Draft(text="Cedar.", key="tree"))
+    fern = pen.remember(Draft(text="Fern.", key="shrub"))
+    bare = pen.remember("Nothing.")
+
+    for key in (None, "tree"):
+        made = entered(pen, Draft(text="Elm.", replaces=where(tree), key=key))
+        assert isinstance(made.entry, RecordEntry)
+        assert made.content is not None
+        assert (made.content.key, made.entry.memory, made.entry.version) == ("tree", tree.memory, 2)
+    named = entered(pen, Draft(text="Something.", replaces=where(bare), key="herb"))
+    assert named.content is not None
+    assert named.content.key == "herb"
+
+    assert not_entered(pen, replaces=where(tree), key="shrub") == (
+        "key: the replaced memory's key is 'tree', not 'shrub'"
+    )
+    assert not_entered(pen, replaces=where(bare), key="shrub") == f"key: 'shrub' is held by {where(fern)}"
+
+
+def not_entered(pen: Pen, **draft: Any) -> str:
+    """What is said of a draft that the rules do not let in, after the name of its rule."""
+    with pytest.raises(RuleError) as error:
+        entered(pen, Draft(**{"text": "Elm.", **draft}))
+    assert error.value.message.startswith(f"{error.value.rule}: ")
+    return error.value.message
+
+
+def test_what_is_cited_is_here_and_once(pen: Pen) -> None:
+    """As a source and as covered: no foreign record, no more than may be, no address and no record twice."""
+    note = pen.remember("Oak.")
+    many = tuple(f"{opaque('mem', number)}@1" for number in range(33))
+
+    for name in ("sources", "covers"):
+        assert not_entered(pen, **{name: (NOBODY,)}) == f"{name}: no earlier record {NOBODY} in this namespace"
+        assert not_entered(pen, **{name: many}) == f"{name}: at most 32, not 33"
+        assert not_entered(pen, **{name: (where(note), where(note))}) == f"{name}: each one once"
+        assert not_entered(pen, **{name: (where(note), note.memory)}) == f"{name}: each one once"
+    assert isinstance(entered(pen, Draft(text="So.", sources=(where(note),))).entry, RecordEntry)
+
+
+def test_a_status_is_one_of_its_kind(pen: Pen) -> None:
+    """A task is open or closed, all else active, and nothing begins as retracted."""
+    offence = "status: a task is open or closed, and nothing else is"
+
+    assert not_entered(pen, kind=Kind.TASK, status=Status.ACTIVE) == offence
+    assert not_entered(pen, status=Status.OPEN) == offence
+    assert not_entered(pen, status=Status.CLOSED) == offence
+    assert not_entered(pen, status=Status.RETRACTED) == "status: retracting is an act of its own, not a record"
+    for kind, status in ((Kind.TASK, Status.OPEN), (Kind.TASK, Status.CLOSED), (Kind.NOTE, Status.ACTIVE)):
+        assert isinstance(entered(pen, Draft(text="Elm.", kind=kind, status=status)).entry, RecordEntry)
+
+
+def test_a_procedure_rests_on_what_is_no_summary_and_still_there(pen: Pen) -> None:
+    """One such source is enough, be it superseded; a summary, a retracted and an erased one are none."""
+    note, other, third = pen.remember("Oak."), pen.remember("Elm."), pen.remember("Fir.")
+    condensed = pen.remember(Draft(text="T.", kind=Kind.SUMMARY, sources=(where(third),)))
+    retracted = pen.end(note)
+    pen.erase(other)
+    offence = "procedure: needs a source that is neither a summary nor retracted nor erased"
+
+    for poor in ((), (where(condensed),), (where(note),), (where(retracted),), (where(other),)):
+        assert not_entered(pen, kind=Kind.PROCEDURE, sources=poor) == offence
+
+    pen.remember(Draft(text="Firs.", replaces=where(third)))
+    for rich in ((where(third),), (where(condensed), where(third))):
+        assert isinstance(entered(pen, Draft(text="Do.", kind=Kind.PROCEDURE, sources=rich)).entry, RecordEntry)
+
+
+def test_a_summary_stands_on_firm_ground(pen: Pen) -> None:
+    """It has sources, all current, none of which it ends; what it covers is among them, no open task, and longer."""
+    note = pen.remember(Draft(text="A cedar stands here.", key="tree"))
+    task = pen.remember(Draft(text="Water the cedar.", kind=Kind.TASK))
+    above = pen.remember(Draft(text="Cedar.", kind=Kind.SUMMARY, sources=(where(note),)))
+    model = pen.remember("A model says so.", Origin.UNKNOWN)
+
+    def said(**draft: Any) -> str:
+        return not_entered(pen, kind=Kind.SUMMARY, **draft)
+
+    assert said() == "summary: needs at least one source"
+    assert said(sources=(where(task),), covers=(where(note),)) == "covers: each one is also a source"
+    assert said(sources=(where(task),), covers=(where(task),)) == f"covers: {where(task)} is an open task"
+    assert said(text="Cedar!", sources=(where(above),), covers=(where(above),)) == (
+        "covers: shorter than the 6 bytes covered, not 6"
+    )
+    for ground in (note, above):
+        ends = f"summary: {where(ground)} would end with this very write"
+        assert said(key="tree", sources=(where(ground),)) == ends
+    assert said(sources=(where(model),), covers=(where(model),)) == (
+        "covers: takes trust model_inferred or higher, not unknown"
+    )
+    for fine in ((where(note),), (where(above),)):
+        made = entered(pen, Draft(text="Tree.", kind=Kind.SUMMARY, sources=fine, covers=fine))
+        assert isinstance(made.entry, RecordEntry)
+
+
+def test_open_tasks_fit_into_a_recall(pen: Pen) -> None:
+    """So many and no more, and so many bytes; those below the floor do not count."""
+    big = rules.MAX_OPEN_TASK_BYTES - rules.TASK_OVERHEAD_BYTES
+    said = not_entered(pen, text="w" * big, kind=Kind.TASK)
+    assert said.startswith("open_tasks: 16 open tasks and 7168 bytes in all; this one would make it 1 and ")
+    frame = int(said.rpartition(" ")[2]) - rules.MAX_OPEN_TASK_BYTES
+    assert isinstance(entered(pen, Draft(text="w" * (big - frame), kind=Kind.TASK)).entry, RecordEntry)
+    assert not_entered(pen, text="w" * (big - frame + 1), kind=Kind.TASK).endswith("it 1 and 7169")
+
+    for number in range(rules.MAX_OPEN_TASKS):
+        pen.remember(Draft(text=f"Task {number}.", kind=Kind.TASK))
+
+    assert "this one would make it 17 and " in not_entered(pen, kind=Kind.TASK)
+    assert pen.remember(Draft(text="Somebody says.", kind=Kind.TASK), Origin.UNKNOWN).open_task
