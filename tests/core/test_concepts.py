@@ -82,6 +82,14 @@ def test_synonym_of_a_phrase_needs_all_its_words() -> None:
     assert "cadenc" not in related(query_words("which train"), synonyms)
 
 
+def test_synonym_of_a_long_phrase_needs_its_last_word() -> None:
+    """A phrase may have more words than are looked up of a query."""
+    phrase = " ".join(f"x{number}" for number in range(33))
+
+    assert "cadenc" in related(query_words(phrase, None), {phrase: ["cadence"]})
+    assert "cadenc" not in related(query_words(phrase, None)[:-1], {phrase: ["cadence"]})
+
+
 @pytest.mark.parametrize(
     ("most", "more", "offence"),
     [

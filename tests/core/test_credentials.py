@@ -191,6 +191,27 @@ def test_every_text_of_a_draft_is_looked_at(field: str) -> None:
     assert not any(secret[start : start + 8] in said for start in range(len(secret) - 8))
 
 
+def test_what_is_all_small_or_all_large_letters_was_not_drawn() -> None:
+    """It is a name of somebody's; a digit or a second sort of letters makes a credential of it."""
+    small = f"ghp_{drawn(36, 'abcdefghijkmnopqrstuvwxyz')}"
+    large = f"AKIA{drawn(16, 'ABCDEFGHIJKLMNOPQRSTUVWXYZ')}"
+
+    assert list(scan(Draft(text=f"{small} {large}"))) == []
+
+    for text in (f"{small[:-1]}7", f"{small[:-1]}Q", f"{large[:-1]}7"):
+        assert [(each.start, each.end) for each in scan(Draft(text=text))] == [(0, len(text))]
+
+
+def test_two_credentials_are_told_apart() -> None:
+    """One after the other, each by its place and its rule."""
+    with pytest.raises(RuleError) as refused:
+        check(Draft(text=f"{REAL['gitlab_pat']} and {REAL['github_pat']}"))
+
+    assert refused.value.message == (
+        "secret: looks like a credential: text, characters 31 to 71: github_pat; text, characters 0 to 26: gitlab_pat"
+    )
+
+
 def test_what_is_allowed_passes_by_name() -> None:
     """One rule's findings and no other's; what found nothing is not said to have been passed over."""
     draft = Draft(text=f"{REAL['gitlab_pat']} and {REAL['github_pat']}")

@@ -209,6 +209,14 @@ def test_another_byte_is_another_object(cls: type[Any], encode: Encode, decode: 
     assert read != made
 
 
+@pytest.mark.parametrize(("what", "decode"), [("content", entries.decode_content), ("header", entries.decode_header)])
+def test_what_is_unreadable_is_named(what: str, decode: Decode) -> None:
+    """What it should have been, and what is wrong with it."""
+    for data, offence in ((b"[]", "not a format 1 object"), (b'{"format":1,"tree":1}', "")):
+        with pytest.raises(CorruptionError, match=f"^{what}: {offence}"):
+            decode(data)
+
+
 @every
 @pytest.mark.parametrize("spoilt", [{"format": 2}, {"format": "1"}, {"format": True}, {"format": None}, {}])
 def test_another_format_is_refused(cls: type[Any], encode: Encode, decode: Decode, spoilt: dict[str, Any]) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from fractions import Fraction
+from math import floor
 
 import pytest
 from hypothesis import given
@@ -268,6 +270,29 @@ def test_cohesion_is_a_share(hits: list[int], weights: dict[int, int]) -> None:
     assert share == cohesion(rows(hits), weights)
 
 
+@given(st.lists(st.integers(0, 29), max_size=10), st.dictionaries(st.integers(0, 29), st.integers(0, 1000)))
+def test_cohesion_is_how_much_more_a_near_pair_weighs_than_a_far_one(hits: list[int], weights: dict[int, int]) -> None:
+    """In fractions: the mean over the pairs one and two places apart by that over those six and seven, less one."""
+    pairs = {
+        distances: [
+            weights.get(hit + step, 0)
+            for hit in hits
+            for distance in distances
+            for step in (-distance, distance)
+            if 0 <= hit + step < 30
+        ]
+        for distances in ((1, 2), (6, 7))
+    }
+    near, far = pairs.values()
+    whole = Fraction(sum(near) + sum(far), max(len(near) + len(far), 1))
+    above, below = (sum(near) + 48 * whole) * (len(far) + 48), (sum(far) + 48 * whole) * (len(near) + 48)
+
+    share = cohesion(rows(hits), weights)
+
+    assert share == (10 * min(max(floor(1000 * above / below) - 1000, 0), 100) if whole else 0)
+    assert type(share) is int
+
+
 def test_a_neighbour_gains_part_of_a_hits_score() -> None:
     """More next to it than two away, from every hit it stands beside, and nothing further off."""
     one, two = BESIDE_THOUSANDTHS
@@ -311,6 +336,21 @@ def test_a_word_that_few_sources_hold_counts_more() -> None:
 
     assert worth["rare"] == 1000
     assert worth["common 0"] < 500
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.sets(st.sampled_from(["cedar", "gate", "oak"]))), max_size=40))
+def test_the_worth_of_a_source_is_bm25_over_its_hits(held: list[tuple[int, set[str]]]) -> None:
+    """In fractions: each of its words by how rare it is among the sources, times f * 2.2 / (f + 1.2), of the best."""
+    counts: dict[int, Counter[str]] = {}
+    for source, words in held:
+        counts.setdefault(source, Counter()).update(words)
+    holding = Counter(word for times in counts.values() for word in times)
+    scores = {
+        source: sum(floor(idf(len(counts), holding[word]) * Fraction(22 * f, 10 * f + 12)) for word, f in times.items())
+        for source, times in counts.items()
+    }
+
+    assert of_sources(held) == {source: 1000 * score // (max(scores.values()) or 1) for source, score in scores.items()}
 
 
 @given(st.integers(1, 50))

@@ -113,12 +113,23 @@ def test_a_context_is_tasks_and_then_what_fits(tasks: list[int], rest: list[int]
 
 def test_what_is_not_admitted_is_counted_by_its_reason() -> None:
     """And does not take a place."""
-    candidates: list[Record | str] = ["stale", record(1), "expired", "stale"]
+    candidates: list[Record | str] = ["stale", "stale", record(1), "expired", "stale"]
 
     chosen, left_out, _, _ = recall.select([], candidates, prove, budget=Budget(items=1), overhead=0)
 
     assert [item.record.sequence for item in chosen] == [1]
-    assert left_out == {"stale": 1, "items": 2}
+    assert left_out == {"stale": 2, "items": 2}
+
+
+def test_an_entry_costs_what_it_says_of_its_lane() -> None:
+    """Of every lane but the lexical one it is named."""
+
+    def new(found: Record, rank: int) -> Recalled:
+        return Recalled(record=found, lane=Lane.RECENT, rank=rank)
+
+    chosen, _, used, _ = recall.select([], [record(1)], new, budget=Budget(), overhead=OVERHEAD)
+
+    assert used == OVERHEAD + cost(chosen[0]) == OVERHEAD + recall.size(recall.lean(record(1), None)) + 16
 
 
 def test_what_is_there_already_is_passed_over() -> None:

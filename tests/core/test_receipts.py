@@ -9,8 +9,10 @@ import pytest
 
 from ledgerstone.core import canonical, receipts, signing
 from ledgerstone.core.signing import Keyring, SigningKey
-from ledgerstone.core.values import Budget, Mode, Policy, Recall, Trust
+from ledgerstone.core.values import Budget, Kind, Lane, Mode, Origin, Policy, Recall, Recalled, Scope, Trust
 from ledgerstone.errors import CorruptionError
+from tests.core.chains import ADA, PROJECT
+from tests.core.test_recall import record
 
 KEYS = Keyring(SigningKey(seed=bytes(range(32)), secret=bytes(32)))
 SALT = bytes(32)
@@ -46,6 +48,84 @@ def test_what_a_caller_worded_is_in_the_query_and_not_in_the_receipt() -> None:
         "synonyms": [["cedar", ["larch"]]],
     }
     assert not any(word in found.data for word in (b"cedar", b"tree", b"larch"))
+
+
+def test_a_receipt_says_the_whole_of_a_recall() -> None:
+    """What was asked, within what budget, at which heads, what was chosen in which place, and what was left out."""
+    policy = Policy(
+        mode=Mode.LEXICAL,
+        scopes=(Scope.PROJECT,),
+        history=True,
+        as_of=7,
+        kinds=(Kind.NOTE,),
+        origins=(Origin.USER,),
+        since=3,
+        until=5,
+    )
+    items = (
+        Recalled(record=record(1), lane=Lane.TASKS, rank=0),
+        Recalled(record=record(2), lane=Lane.LEXICAL, rank=1, score=12),
+    )
+    context = Recall(
+        mode=policy.mode,
+        query="cedar",
+        items=items,
+        heads={PROJECT: (4, b"h" * 32)},
+        budget=Budget(bytes=900, items=9, candidates=90, tokens=99),
+        bytes=264,
+        tokens=60,
+        omitted={"items": 2, "budget": 1},
+        scorer="bm25",
+    )
+
+    made = receipts.draw(context, policy, at=1, principal=ADA, floor=Trust.UNKNOWN, salt=SALT, keyring=KEYS)
+
+    assert receipts.check(made, KEYS) == (
+        receipts.Receipt(
+            at=1,
+            signer=KEYS.signer or "",
+            principal=ADA,
+            query=canonical.commitment(SALT, made.query),
+            mode=Mode.LEXICAL,
+            flags=("history",),
+            scopes=(Scope.PROJECT,),
+            kinds=(Kind.NOTE,),
+            origins=(Origin.USER,),
+            floor=Trust.UNKNOWN,
+            as_of=7,
+            since=3,
+            until=5,
+            most_bytes=900,
+            most_items=9,
+            candidates=90,
+            most_tokens=99,
+            bytes=264,
+            tokens=60,
+            scorer="bm25",
+            heads=(receipts.Seen(namespace=PROJECT, sequence=4, id=b"h" * 32),),
+            chosen=(
+                receipts.Chosen(record=record(1).digest, lane=Lane.TASKS, rank=0),
+                receipts.Chosen(record=record(2).digest, lane=Lane.LEXICAL, rank=1, score=12),
+            ),
+            left_out=(receipts.LeftOut(reason="budget", count=1), receipts.LeftOut(reason="items", count=2)),
+        ),
+        None,
+    )
+    assert made.id.startswith("rcp_")
+    assert made.salt == SALT
+    assert receipts.readable(drawn(Policy(at=6))) == replace(receipts.read(drawn().data), at_sequence=6)
+
+
+def test_a_receipt_holds_under_its_own_id_and_signer() -> None:
+    """Another id and another signature are said to be what they are."""
+    found, other = drawn(), signed(bytes=1)
+
+    assert receipts.check(found._replace(id=other.id), KEYS) == (None, "its id is not that of its bytes")
+    assert receipts.check(found._replace(signature=other.signature), KEYS) == (
+        None,
+        f"no trusted key signed it (signer {KEYS.signer})",
+    )
+    assert receipts.check(found, KEYS)[1] is None
 
 
 @pytest.mark.parametrize(

@@ -118,6 +118,22 @@ def test_two_prompts_with_the_same_entries_begin_alike() -> None:
     assert "recent 2\nleft out: items 3\nnote: anchor: none\n" in second[1]
 
 
+def test_lanes_and_reasons_are_listed() -> None:
+    """Lanes as they come in the context, reasons in the order of their names."""
+    one, two = (context(("Cedar.", None), lane=lane).items for lane in (Lane.RECENT, Lane.LEXICAL))
+    said = rendering.markdown(replace(context(), items=one + two, omitted={"items": 3, "bytes": 2}))
+
+    assert "mode balanced: recent 1, lexical 1\nleft out: bytes 2, items 3\n" in said
+
+
+def test_lines_and_tabs_stay() -> None:
+    """In a text, that is; within a line they are spelled out."""
+    text = "a\tb\nc\rd"
+
+    assert rendering.plain(text) == "a\tb\nc\\rd"
+    assert rendering.one_line(text) == "a\\tb\\nc\\rd"
+
+
 def test_the_block_says_how_large_it_is() -> None:
     """The last line counts the bytes above it, and names what the budget counted instead."""
     block = rendering.markdown(context(("\u6728" * 9, None)))

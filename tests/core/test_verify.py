@@ -116,6 +116,23 @@ def test_replay_knows_how_everything_ended() -> None:
     ]
 
 
+def test_replay_hands_on_what_it_read() -> None:
+    """Of each commit its entries in their order, with what they do and what they hold."""
+    pen = project_chain()
+    note = pen.remember("Cedar.")
+    authorities = Authorities()
+    replay(pen.store or pen, authorities)
+    replayed = Replay(pen.namespace, authorities, store=False)
+
+    read = [replayed.commit(*chain.read(written.header), written.bodies, written.contents) for written in pen.commits]
+
+    assert [[entries.digest_of(entries.encode_entry(one.entry)) for one in commit] for commit in read] == [
+        list(map(entries.digest_of, written.bodies)) for written in pen.commits
+    ]
+    assert read[-1][0].change.added == note
+    assert read[-1][0].content == Content(text="Cedar.")
+
+
 def test_replay_gives_the_leaves_of_the_state_tree() -> None:
     """One leaf a position, over digest, stamp, sequence and ending."""
     pen = lived()

@@ -136,7 +136,7 @@ def _base64(data: bytes) -> str:
 def _bytes(text: str) -> bytes:
     """The bytes of base64 in its one spelling."""
     try:
-        data = b64decode(text, validate=True)
+        data = b64decode(text)
     except ValueError:
         data = b""
     if _base64(data) != text:
