@@ -614,7 +614,7 @@ class Reading:
         return entry.source.hex()
 
     def _addresses(self, where: Chain, digests: tuple[bytes, ...]) -> tuple[str, ...]:
-        return tuple(self.address(where, digest) for digest in digests)
+        return tuple([self.address(where, digest) for digest in digests])
 
     def address(self, where: Chain, digest: bytes) -> str:
         """The address of a record by its digest: its own bytes are hashed, so a wrong row cannot answer."""

@@ -183,7 +183,7 @@ def search(
         if weight:
             gathered.weights[position] = weight
     scored = ranking.scorer(weights, ranking.Corpus(documents, length))
-    rows = list(reader.words_of(number, _best(reader, number, gathered.weights, sieve)))
+    rows = _best(reader, number, gathered.weights, sieve)
     held_by = _held(rows, weights, gathered.postings, fresh)
     scores = {row.position: scored(row.words, row.length, held_by[row.position]) for row in rows}
     left = gathered.left_out
@@ -280,16 +280,23 @@ def _placed(
     return {position: score + top * worth.get(source[position], 0) // 1_000_000 for position, score in result.items()}
 
 
-def _best(reader: Reader, number: int, gathered: dict[int, int], sieve: Sieve) -> list[int]:
-    """The first ``SCORED`` positions by weight, newer ones first among equals, that may be recalled."""
+def _best(reader: Reader, number: int, gathered: dict[int, int], sieve: Sieve) -> list[WordRow]:
+    """The words of the first ``SCORED`` by weight, newer ones first among equals, that may be recalled."""
     bar = _least(gathered.values())
     ranked = sorted([(weight, position) for position, weight in gathered.items() if weight >= bar], reverse=True)
     ranked, pairs = ranked[:SCORED], ranked
-    found: list[int] = []
+    found: list[WordRow] = []
     seen = 0
     while ranked:
         asked = [position for _, position in ranked]
-        found += [row.position for row in reader.candidates(number, asked, sieve.view) if sieve.admits(row)]
+        rows = list(reader.offered(number, asked, sieve.view, sieve.terms))
+        if sieve.picks:
+            rows = [row for row in rows if sieve.spares(row.position)]
+        if len(rows) < len(asked):
+            let = {row.position for row in rows}
+            for other in reader.candidates(number, [position for position in asked if position not in let], sieve.view):
+                sieve.admits(other)
+        found += rows
         seen += len(ranked)
         if len(found) >= SCORED or seen >= len(gathered):
             break

@@ -162,6 +162,33 @@ class StoreContract:
             assert beside(Terms(Trust.USER_EXPLICIT.value + 1, None, frozenset())) == {2: {2}, 4: {4}}
             assert reader.beside(number, [], 9, NOW, Terms(0, None, frozenset())) == []
 
+    def test_what_is_offered_is_in_view_and_meets_the_terms(self, memory: Memory, store: Store) -> None:
+        """Only what is trusted enough, not expired and of the kinds asked for, in the order asked."""
+        later = 4_000_000_000_000_000
+        drafts = [
+            Draft(text="a note"),
+            Draft(text="a tale", kind=Kind.EPISODE, expires=later),
+            Draft(text="a slip"),
+        ]
+        kept = [each.record for each in memory.remember_many(drafts, scope=Scope.USER)]
+        memory.retract(kept[2].address, reason="it was wrong")
+
+        with store.read() as reader:
+            number, first, _ = reader.versions(kept[0].memory)[0]
+            asked = [first + 1, first, first + 2]
+
+            def offered(terms: Terms) -> list[int]:
+                return [row.position - first for row in reader.offered(number, asked, NOW, terms)]
+
+            assert offered(Terms(0, None, frozenset())) == offered(Terms(0, later - 1, frozenset())) == [1, 0]
+            assert offered(Terms(0, later, frozenset())) == [0]
+            assert offered(Terms(0, None, frozenset({Kind.EPISODE}))) == [1]
+            assert offered(Terms(Trust.USER_EXPLICIT.value + 1, None, frozenset())) == []
+            assert list(reader.offered(number, asked, NOW, Terms(0, None, frozenset()))) == list(
+                reader.words_of(number, asked[:2])
+            )
+            assert list(reader.offered(number, [], NOW, Terms(0, None, frozenset()))) == []
+
     def test_a_block_sees_one_snapshot(self, memory: Memory, store: Store) -> None:
         """What others commit meanwhile shows in the next block, not in this one."""
         namespace = memory.remember("before", scope=Scope.USER).record.namespace

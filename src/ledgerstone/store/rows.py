@@ -477,24 +477,29 @@ class SqliteReader:
         self, number: int, positions: Sequence[int], reach: int, view: View, terms: Terms
     ) -> list[tuple[int, list[int]]]:
         """Each position asked with all of its source at most ``reach`` away that are in view and meet the terms."""
-        wanted = ["trust >= ?"]
-        bound: list[Any] = [terms.floor]
-        if terms.now is not None:
-            wanted.append("(expires IS NULL OR expires > ?)")
-            bound.append(terms.now)
-        if terms.kinds:
-            wanted.append("kind IN carray(?)")
-            bound.append(apsw.carray(tuple(kind.value for kind in terms.kinds)))
+        wanted, bound = _meets(terms)
         # As a bit for each place: rows of their own cost twice as much.
         sql = (
             f"SELECT asked.value & {_MASK}, (SELECT sum(1 << near.row - asked.value + {reach:d}) FROM words AS near "
             "JOIN record ON record.row = near.row WHERE near.source = own.source "
             f"AND near.row BETWEEN asked.value - {reach:d} AND asked.value + {reach:d} AND {_seen(view)} "
-            f"AND (near.row = asked.value OR ({' AND '.join(wanted)}))) "
+            f"AND (near.row = asked.value OR ({wanted}))) "
             "FROM carray(?) AS asked JOIN words AS own ON own.row = asked.value"
         )
         rows = self._connection.execute(sql, (*bound, _array(number, positions))) if positions else ()
         return [(position, [position + place for place in _places(bits, reach)]) for position, bits in rows if bits]
+
+    def offered(self, number: int, positions: Sequence[int], view: View, terms: Terms) -> Iterable[WordRow]:
+        """The words of those records that are in view and meet the terms, in the order asked."""
+        if not positions:
+            return ()
+        wanted, bound = _meets(terms)
+        sql = (
+            f"SELECT words.row & {_MASK}, length, words, source, due FROM carray(?) AS asked "
+            "JOIN record ON record.row = asked.value JOIN words ON words.row = asked.value "
+            f"WHERE {_seen(view)} AND {wanted}"
+        )
+        return map(WordRow._make, self._connection.execute(sql, (_array(number, positions), *bound)))
 
     def words_of(self, number: int, positions: Sequence[int]) -> Iterable[WordRow]:
         """The words of records, in the order asked."""
@@ -991,6 +996,19 @@ def _places(bits: int, reach: int) -> tuple[int, ...]:
 def _array(number: int, positions: Iterable[int]) -> Any:
     """The rows of some positions, to be bound as one value."""
     return apsw.carray(array("q", [number << _BITS | position for position in positions]))
+
+
+def _meets(terms: Terms) -> tuple[str, list[Any]]:
+    """What a record's columns must say to meet the terms, and what is bound for it."""
+    wanted = ["trust >= ?"]
+    bound: list[Any] = [terms.floor]
+    if terms.now is not None:
+        wanted.append("(expires IS NULL OR expires > ?)")
+        bound.append(terms.now)
+    if terms.kinds:
+        wanted.append("kind IN carray(?)")
+        bound.append(apsw.carray(tuple(kind.value for kind in terms.kinds)))
+    return " AND ".join(wanted), bound
 
 
 def _range(number: int) -> tuple[int, int]:
