@@ -17,13 +17,13 @@ from typing import Any, Final
 
 import pytest
 
-from ledgerstone import Act, Draft, Kind, LedgerstoneError, Scope
+from ledgerstone import Act, Draft, Keyring, Kind, LedgerstoneError, Memory, Scope
 from ledgerstone.core import canonical, signing
 from ledgerstone.core.entries import digest_of
 from ledgerstone.store import open_store
 from tests.golden import ledger, make
 from tests.golden.ledger import PROJECT, STORE, Edit, Line, the
-from tests.golden.make import HERE, PUBLIC
+from tests.golden.make import HERE, NEXT_PUBLIC, PUBLIC
 from tests.memories import ADA, ELSEWHERE, MODEL, NOBODY, STRANGER, TOOL, Scratch
 
 SCRIPT: Final = Path(__file__).parent.parent / "tools" / "verify_format.py"
@@ -58,6 +58,87 @@ def broken(rows: list[Line]) -> set[str]:
 def test_golden_ledger_has_no_fault() -> None:
     """What the library wrote, a verifier that was written from the page accepts."""
     assert verify_format.verify(ledger.TEXT.splitlines(), ledger.TRUSTED) == []
+
+
+PARTED: Final = (HERE / "parted.jsonl").read_text(encoding="utf-8")
+
+
+def test_the_parted_ledger_holds_what_the_other_one_does_not() -> None:
+    """A rotation, names that were struck, exports of one namespace and of all, and the parting after them."""
+    rows = [json.loads(line) for line in PARTED.splitlines()]
+    held = [json.loads(row["entry"]) for row in rows if row["line"] == "entry"]
+    exports = [entry for entry in held if entry["entry"] == "export"]
+
+    assert sum(entry["entry"] == "key" and "retires" in entry for entry in held) == 1
+    assert sum(entry["entry"] == "erasure" and "strikes" in entry for entry in held) == 2
+    assert sorted("namespace" in entry for entry in exports) == [False, True]
+    assert [len(entry["without"]) for entry in held if entry["entry"] == "parting"] == [1]
+
+
+@pytest.mark.parametrize("key", [NEXT_PUBLIC, PUBLIC], ids=["the key in force", "the key that handed over to it"])
+def test_the_parted_ledger_has_no_fault(tmp_path: Path, key: bytes) -> None:
+    """By the key in force and by the one before it, both verifiers accept it; by a third neither does."""
+    stranger = bytes(reversed(key))
+
+    assert verify_format.verify(PARTED.splitlines(), [key]) == []
+    assert {check for check, _, _ in verify_format.verify(PARTED.splitlines(), [stranger])} == {"signature"}
+    pieces = [line.encode() + b"\n" for line in PARTED.splitlines()]
+    Memory.import_lines(pieces, tmp_path / "p.ledger", keys=Keyring(pins=(key,)), caller=make.ADA)
+    with Memory.open(tmp_path / "p.ledger", keys=Keyring(pins=(key,)), caller=make.ADA, state=None) as memory:
+        assert memory.verify(full=True).findings == ()
+        assert [record.text for record in memory.list_records().items] == ["It goes on alone.", "The build uses just."]
+
+
+def _unsigned(rows: list[Line]) -> None:
+    kept = [row for row in rows if row["line"] == "signature" and row["sequence"] > 0]
+    rows.remove(kept[0])
+
+
+def _unparted(rows: list[Line]) -> None:
+    _reworded(rows, "parting", "without", lambda without: [without[0][:-1] + "0"])
+
+
+def _other_export(rows: list[Line]) -> None:
+    _reworded(rows, "export", "head", lambda head: head[:-1] + ("0" if head[-1] != "0" else "1"))
+
+
+def _other_heads(rows: list[Line]) -> None:
+    _reworded(rows, "key", "heads", lambda heads: heads[:-1] + ("0" if heads[-1] != "0" else "1"))
+
+
+def _unstruck(rows: list[Line]) -> None:
+    """Say again what was struck, as if nobody had erased it."""
+    line = next(row for row in rows if row["line"] == "content")
+    taken = {row["position"] for row in rows if row["line"] == "content" and row["namespace"] == line["namespace"]}
+    own = (row for row in rows if row["line"] == "entry" and row["namespace"] == line["namespace"])
+    struck = next(row for row in own if '"content":' in row["entry"] and row["position"] not in taken)
+    rows.insert(rows.index(struck) + 1, {**line, "position": struck["position"]})
+
+
+def _reworded(rows: list[Line], noun: str, field: str, change: Callable[[Any], Any]) -> None:
+    for row in rows:
+        entry = json.loads(row["entry"]) if row["line"] == "entry" else {}
+        if entry.get("entry") == noun and field in entry:
+            row["entry"] = canonical.encode({**entry, field: change(entry[field])}).decode()
+
+
+@pytest.mark.parametrize(
+    ("alter", "expected"),
+    [
+        (_unsigned, {"signature"}),
+        (_unparted, {"entry", "namespace"}),
+        (_other_export, {"entry", "export"}),
+        (_other_heads, {"entry"}),
+        (_unstruck, {"content"}),
+    ],
+)
+def test_what_is_altered_in_the_parted_ledger_is_named(alter: Callable[[list[Line]], None], expected: set[str]) -> None:
+    """A kept signature gone, another parting, another export, other heads at the rotation, a name brought back."""
+    rows = [json.loads(line) for line in PARTED.splitlines()]
+
+    alter(rows)
+
+    assert expected <= {check for check, _, _ in verify_format.verify(ledger.written(rows), [NEXT_PUBLIC])}
 
 
 CALLERS: Final = (ADA, MODEL, TOOL, STRANGER, ELSEWHERE)

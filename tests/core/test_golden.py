@@ -18,7 +18,7 @@ from ledgerstone.errors import CorruptionError
 from tests.golden import ledger, make
 
 PAGE = make.PAGE.read_text(encoding="utf-8")
-NAMES = (*make.MADE, "ledger.jsonl", "standing.json", "keyed.json")
+NAMES = (*make.MADE, "ledger.jsonl", "standing.json", "keyed.json", "parted.jsonl")
 
 
 def golden(name: str) -> Any:

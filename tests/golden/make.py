@@ -43,6 +43,9 @@ HERE: Final = Path(__file__).parent
 KEY: Final = SigningKey(seed=bytes(range(32)), secret=bytes(range(32, 64)))
 KEYS: Final = Keyring(KEY)
 PUBLIC: Final = next(iter(KEYS.public.values()))
+NEXT_KEY: Final = SigningKey(seed=bytes(range(64, 96)), secret=KEY.secret)
+NEXT_KEYS: Final = Keyring(NEXT_KEY)
+NEXT_PUBLIC: Final = next(iter(NEXT_KEYS.public.values()))
 # 1 January 2026, 00:00 UTC, in microseconds.
 START: Final = 1_767_225_600_000_000
 SECOND: Final = 1_000_000
@@ -410,6 +413,36 @@ def live(path: Path) -> None:
         ada.remember(Draft(text="The build uses just, everywhere.", key="build.tool"))
 
 
+def part(folder: Path) -> Path:
+    """The other scenario: a store changes its key, loses names, is exported, and one of its projects goes on alone."""
+    ticks = count(START, SECOND)
+    entropy = random.Random(2).randbytes
+    path = folder / "parted.ledger"
+    with Memory.open(
+        folder / "whole.ledger",
+        keys=KEYS,
+        caller=ADA,
+        state=None,
+        create=True,
+        clock=ticks.__next__,
+        entropy=entropy,
+    ) as ada:
+        ada.remember(Draft(text="The build uses make.", key="build.tool"))
+        ada.remember("Ada reads in the evening.", scope=Scope.USER)
+        spoken = ada.bind(dataclasses.replace(ADA, session="a session that nobody is to know of"))
+        spoken.remember("Said in passing.")
+        ada.rotate(NEXT_KEY)
+        ada.remember(Draft(text="The build uses just.", key="build.tool"))
+        ada.forget("session:a session that nobody is to know of", reason="It is hers.", dry_run=False)
+        for _ in ada.export().pieces:
+            pass
+        project = ada.export(str(ada.bound()["project"])).pieces
+        Memory.import_lines(project, path, keys=NEXT_KEYS, caller=ADA, clock=ticks.__next__, entropy=entropy)
+    with Memory.open(path, keys=NEXT_KEYS, caller=ADA, state=None, clock=ticks.__next__, entropy=entropy) as ada:
+        ada.remember("It goes on alone.")
+    return path
+
+
 def lines(reader: Reader) -> Iterator[dict[str, Any]]:
     """A store as lines: its chains, the store's own first; of each the commits, what they hold, signatures, head."""
     names = list(reader.chains())
@@ -537,14 +570,23 @@ def files() -> dict[str, str]:
         store = open_store(path)
         try:
             with store.read() as reader:
-                made["ledger.jsonl"] = "".join(
-                    json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n" for line in lines(reader)
-                )
+                made["ledger.jsonl"] = _spelled(reader)
                 made["standing.json"] = _pretty(standing(reader))
                 made["keyed.json"] = _pretty(keyed(reader))
         finally:
             store.close()
+        parted = open_store(part(Path(folder)))
+        try:
+            with parted.read() as reader:
+                made["parted.jsonl"] = _spelled(reader)
+        finally:
+            parted.close()
     return made
+
+
+def _spelled(reader: Reader) -> str:
+    """A store as its lines of text."""
+    return "".join(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n" for line in lines(reader))
 
 
 PAGE: Final = HERE.parent.parent / "docs" / "format.md"
