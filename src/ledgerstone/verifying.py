@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain as joined
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from ledgerstone.anchors import Anchor, Anchors
 from ledgerstone.core import chain, rules, state
@@ -17,9 +17,22 @@ from ledgerstone.core.values import Ending, Finding, Report, Scope
 from ledgerstone.core.verify import Authorities, Replay, Replayed, check_head, check_signature
 from ledgerstone.core.words import ANALYZER
 from ledgerstone.errors import CorruptionError, FormatError, RuleError, UsageError
-from ledgerstone.store.protocol import FOLD_EVERY, ChainRow, Derived, Reader, Store, Vectored, WordRow, Writer
+from ledgerstone.settling import Settled
+from ledgerstone.store.protocol import (
+    FOLD_EVERY,
+    NODE_LEVELS,
+    ChainRow,
+    Derived,
+    Reader,
+    Store,
+    Vectored,
+    WordRow,
+    Writer,
+)
 from ledgerstone.writing import word_row
 
+K = TypeVar("K")
+V = TypeVar("V")
 LAST = (1 << 40) - 1
 # How many commits of a chain lie between two words of progress.
 PROGRESS_EVERY: Final = 256
@@ -49,6 +62,7 @@ def verify(reader: Reader, keyring: Keyring, watch: Watch = UNWATCHED) -> Report
             watch.found(finding)
 
     tell(Finding("file", "", None, line) for line in reader.sound())
+    sound = not findings
     heads: dict[str, tuple[int, bytes]] = {}
     done = records = 0
     posted: Counter[str] = Counter()
@@ -56,10 +70,12 @@ def verify(reader: Reader, keyring: Keyring, watch: Watch = UNWATCHED) -> Report
     names = list(reader.chains())
     total = sum(row.sequence + 1 for row in map(reader.chain, names) if row is not None)
     for index, namespace in enumerate(names):
-        replay, row = _replayed(reader, namespace, authorities, store=index == 0)
+        row = _row(reader, namespace)
+        settled = Settled(reader, row.number) if sound else None
+        replay = Replay(namespace, authorities, store=index == 0, settled=settled)
         told = 0
         try:
-            check = _Derivation(reader, replay, row.number)
+            check = _Derivation(reader, replay, row.number, settled)
             for sequence, one in commits(reader, replay, row, keyring):
                 check.entry(sequence, one)
                 if sequence % PROGRESS_EVERY == 0 or len(replay.findings) > told:
@@ -87,7 +103,7 @@ def verify(reader: Reader, keyring: Keyring, watch: Watch = UNWATCHED) -> Report
     )
     tell(authorities.findings(names[0] if names else ""))
     tell(promotions(reader, authorities))
-    if reader.posted() != posted:
+    if not _equal(reader.posted(), posted):
         tell([Finding("index", "", None, "the word index does not hold the words of the records")])
     return Report(findings=tuple(findings), namespaces=len(names[1:]), commits=done, entries=records, heads=heads)
 
@@ -128,12 +144,11 @@ def _entry_of(reader: Reader, number: int, digest: bytes) -> Entry | None:
     return None if data is None else decode_entry(data)
 
 
-def _replayed(reader: Reader, namespace: str, authorities: Authorities, *, store: bool) -> tuple[Replay, ChainRow]:
-    replay = Replay(namespace, authorities, store=store)
+def _row(reader: Reader, namespace: str) -> ChainRow:
     row = reader.chain(namespace)
     if row is None:  # pragma: no cover - chains() has just listed it
         raise CorruptionError(f"{namespace}: the chain is missing")
-    return replay, row
+    return row
 
 
 def commits(reader: Reader, replay: Replay, row: ChainRow, keyring: Keyring) -> Iterator[tuple[int, Replayed]]:
@@ -236,13 +251,15 @@ class _Derivation:
         "_reader",
         "_replay",
         "_rows",
+        "_settled",
         "_tail",
         "_texts",
         "_unread",
         "_words",
     )
 
-    def __init__(self, reader: Reader, replay: Replay, number: int) -> None:
+    def __init__(self, reader: Reader, replay: Replay, number: int, settled: Settled | None) -> None:
+        self._settled = settled
         self._reader = reader
         self._replay = replay
         self._number = number
@@ -259,6 +276,8 @@ class _Derivation:
     def entry(self, sequence: int, one: Replayed) -> None:
         """Compare the word row of one entry; remember the rest for the end."""
         change = one.change
+        if self._settled is not None and self._replay.whole:
+            self._settled.settle(change, self._replay.folded)
         for noun, value in change.lookups:
             self._catalog[noun, value, change.position] = sequence
         for source in change.sources:
@@ -284,17 +303,8 @@ class _Derivation:
         replay, reader, number = self._replay, self._reader, self._number
         if self._next() is not None:
             replay.find("words", None, "there are words of no record")
-        known = iter(sorted(replay.folded.known.items()))
-        for row in reader.knowns(number, 0, LAST):
-            position, expected = next(known, (None, None))
-            if position != row.position:
-                replay.find("record", None, f"record rows are missing or too many near entry {row.position}")
-                break
-            if row != expected:
-                replay.find("record", row.sequence, f"the row of entry {row.position} is not what history says")
-        else:
-            if next(known, None) is not None:
-                replay.find("record", None, "record rows are missing at the end")
+        if self._settled is None or not self._settled.whole(replay.folded):
+            self._records()
         if set(reader.links(number)) != self._links:
             replay.find("link", None, "the links are not those that the entries name")
         catalog = {
@@ -313,29 +323,46 @@ class _Derivation:
                 key[0] for key in found.keys() & expected_catalog.keys() if found[key] != expected_catalog[key]
             }
             replay.find("catalog", None, f"rows of the catalog are not what history says: {sorted(differing)}")
-        if dict(reader.idempotencies(number)) != replay.idempotencies:
+        if not _equal(reader.idempotencies(number), replay.idempotencies):
             replay.find("idempotency", None, "the idempotency keys are not those of the commits")
         self._state()
         self._index(posted)
         self._vectors()
+
+    def _records(self) -> None:
+        """The record rows against the versions, one by one."""
+        replay = self._replay
+        settled = () if self._settled is None else self._settled.positions()
+        known = map(replay.folded.version, sorted({*replay.folded.known, *settled}))
+        for row in self._reader.knowns(self._number, 0, LAST):
+            expected = next(known, None)
+            if expected is None or expected.position != row.position:
+                replay.find("record", None, f"record rows are missing or too many near entry {row.position}")
+                break
+            if row != expected:
+                replay.find("record", row.sequence, f"the row of entry {row.position} is not what history says")
+        else:
+            if next(known, None) is not None:
+                replay.find("record", None, "record rows are missing at the end")
 
     def _state(self) -> None:
         """The state tree, built from replay at once, against the signed root and every stored node."""
         replay = self._replay
         if not replay.whole:
             return
-        stored = {(level, index): children for level, index, children in self._reader.nodes(self._number)}
-        wrong: list[tuple[int, int]] = []
+        levels = [_Level(self._reader.nodes(self._number, level)) for level in range(NODE_LEVELS)]
+        wrong = 0
 
         def compare(level: int, index: int, children: bytes) -> None:
-            if stored.pop((level, index), None) != children:
-                wrong.append((level, index))
+            nonlocal wrong
+            wrong += levels[level].at(index) != children
 
         root = state.build(replay.leaves(), compare)
         if replay.head is not None and root != replay.head.header.state:
             replay.find("state", replay.head.sequence, "the head does not sign for the state that history leads to")
-        if wrong or stored:
-            replay.find("state", None, f"{len(wrong) + len(stored)} nodes of the state tree are not what history says")
+        wrong += sum(level.left() for level in levels)
+        if wrong:
+            replay.find("state", None, f"{wrong} nodes of the state tree are not what history says")
 
     def _vectors(self) -> None:
         """That a vector stands only where words do; what it says of them, its encoder alone could tell."""
@@ -364,10 +391,46 @@ class _Derivation:
         if self._tail and self._tail[0].position < through:
             self._fold()
         posted.update(self._words)
-        if self._reader.frequencies(self._number) != self._words:
+        if not _equal(self._reader.frequencies(self._number), self._words):
             replay.find("index", None, "the word frequencies are not those of the records")
         if self._reader.corpus(self._number) != (through, self._documents, self._length):
             replay.find("index", None, "the totals of the word index are not those of the records")
+
+
+class _Level:
+    """The stored nodes of one level, each taken in its turn."""
+
+    __slots__ = ("_left", "_next", "_rows")
+
+    def __init__(self, rows: Iterator[tuple[int, bytes]]) -> None:
+        self._rows = rows
+        self._next = next(rows, None)
+        self._left = 0
+
+    def at(self, index: int) -> bytes | None:
+        """The children of the node at an index, which is greater each time."""
+        while self._next is not None and self._next[0] < index:
+            self._left += 1
+            self._next = next(self._rows, None)
+        if self._next is None or self._next[0] != index:
+            return None
+        children = self._next[1]
+        self._next = next(self._rows, None)
+        return children
+
+    def left(self) -> int:
+        """How many nodes nobody asked for; asked once, at the end."""
+        return self._left + (self._next is not None) + sum(1 for _ in self._rows)
+
+
+def _equal(rows: Iterable[tuple[K, V]], expected: Mapping[K, V]) -> bool:
+    """Whether rows with a key each are those expected, without holding them."""
+    left = len(expected)
+    for key, value in rows:
+        if expected.get(key) != value:
+            return False
+        left -= 1
+    return not left
 
 
 def derived_words(change: Change, content: Content | None, texts: dict[int, Content]) -> WordRow | None:
@@ -450,7 +513,7 @@ def rebuild(writer: Writer, keyring: Keyring, *, alone: bool = False) -> Report:
     authorities = Authorities()
     names = list(writer.chains())
     for index, namespace in enumerate(names):
-        replay, row = _replayed(writer, namespace, authorities, store=index == 0)
+        replay, row = Replay(namespace, authorities, store=index == 0), _row(writer, namespace)
         writer.clear_derived(row.number)
         writer.restore_derived(row.number, _derive(writer, replay, row, keyring, alone=alone and index == 0))
         if replay.findings or replay.head is None:

@@ -223,7 +223,7 @@ def _settled(entry: CloseEntry | RetractEntry, target: bytes, slot: Slot, facts:
 class Folded:
     """The state that changes add up to: all of a namespace on replay, or what one commit adds to a base.
 
-    It answers as Facts. ``apply`` takes each change in turn.
+    It answers as Facts. ``apply`` takes each change in turn, and ``settle`` forgets what the base answers for by now.
     """
 
     __slots__ = (
@@ -313,6 +313,24 @@ class Folded:
             self._oblige(added, 1)
         return before
 
+    def settle(self, known: Known) -> None:
+        """Forget a version that the base has learned, as it stands.
+
+        Of a memory with several, which is the latest stays known, and so does who holds its key.
+        """
+        position, memory = known.position, known.memory
+        del self.known[position]
+        self._below.pop(memory, None)
+        if self._digests.get(known.digest) == position:
+            del self._digests[known.digest]
+        if self._versions.get((memory, known.version)) == position:
+            del self._versions[memory, known.version]
+        if known.version == 1:
+            if self._latest.get(memory) == position:
+                del self._latest[memory]
+            if known.key is not None and self._holders.get(known.key) == memory and memory not in self._latest:
+                del self._holders[known.key]
+
     def _oblige(self, known: Known, step: int) -> None:
         if obligation(known):
             count, size = self._open
@@ -333,7 +351,7 @@ class Folded:
     def latest(self, memory: str) -> Known | None:
         position = self._latest.get(memory)
         if position is not None:
-            return self.known[position]
+            return self.version(position)
         if self._base is None:
             return None
         if memory not in self._below:
@@ -343,19 +361,20 @@ class Folded:
     def version_of(self, memory: str, version: int) -> Known | None:
         position = self._versions.get((memory, version))
         if position is not None:
-            return self.known[position]
+            return self.version(position)
         return self._now(self._base.version_of(memory, version)) if self._base is not None else None
 
     def holder(self, key: str) -> Known | None:
         memory = self._holders.get(key)
         if memory is not None:
             return self.latest(memory)
-        return self._now(self._base.holder(key)) if self._base is not None else None
+        known = self._now(self._base.holder(key)) if self._base is not None else None
+        return self.latest(known.memory) if known is not None and known.memory in self._latest else known
 
     def resting_on(self, position: int) -> tuple[Known, ...]:
         below = self._base.resting_on(position) if self._base is not None else ()
         standing = [self._now(known) for known in below]
-        standing += [self.known[p] for p in self._resting.get(position, ())]
+        standing += [self.version(p) for p in self._resting.get(position, ())]
         return tuple(known for known in standing if known is not None and known.current and known.depth)
 
     def rejected(self, tombstone: bytes) -> bytes | None:

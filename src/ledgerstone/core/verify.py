@@ -218,7 +218,8 @@ class Replay:
 
     With ``base`` it goes on from there: positions, sequences and totals are those of the whole chain, all else is of
     the commits since. After a gap it goes on where the next header says; ``whole`` is False from then on, and history
-    and totals, which cannot be followed any more, are not judged.
+    and totals, which cannot be followed any more, are not judged. ``settled`` answers for versions of the chain itself,
+    once ``folded`` was told to forget them.
     """
 
     __slots__ = (
@@ -227,7 +228,6 @@ class Replay:
         "_erased",
         "_frontier",
         "_key",
-        "_present",
         "_sequences",
         "_stamps",
         "authorities",
@@ -248,12 +248,20 @@ class Replay:
         "whole",
     )
 
-    def __init__(self, namespace: str, authorities: Authorities, *, store: bool, base: Base | None = None) -> None:
+    def __init__(
+        self,
+        namespace: str,
+        authorities: Authorities,
+        *,
+        store: bool,
+        base: Base | None = None,
+        settled: Facts | None = None,
+    ) -> None:
         self.namespace = namespace
         self.authorities = authorities
         self.store = store
         self.findings: list[Finding] = []
-        self.folded = Folded(None if base is None else base.facts)
+        self.folded = Folded(settled if base is None else base.facts)
         self.head: Head | None = None if base is None else base.head
         self.counts: Counts = NO_COUNTS if base is None else base.head.counts
         # The first commit that is replayed here, where its first entry stands, and where the next entry will.
@@ -264,7 +272,6 @@ class Replay:
         self.idempotencies: dict[bytes, int] = {}
         self.missing: list[tuple[int, int]] = []
         self.tiles: dict[int, bytes] = {}
-        self._present: set[int] = set()
         # That of the history with the head in it.
         self._frontier: merkle.Frontier = () if base is None else base.head.grown
         self._digests = bytearray()
@@ -421,7 +428,6 @@ class Replay:
         if stored is None:
             self.missing.append((position, sequence))
             return None
-        self._present.add(position)
         salt, data = stored
         if len(salt) != canonical.SALT_BYTES or canonical.commitment(salt, data) != sealed.commitment:
             self.find("content", sequence, f"the content of entry {position} was altered")
@@ -529,8 +535,16 @@ class Replay:
         for position, sequence in self.missing:
             if position not in erased:
                 self.find("missing", sequence, f"the content of entry {position} is gone, and no erasure explains it")
-        for position in sorted(erased.keys() & self._present):
-            self.find("content", erased[position], f"the content of entry {position} is there, though it was erased")
+        gone = {position for position, _ in self.missing}
+        for position in sorted(erased):
+            if position >= self.first and position not in gone and self._sealed(position):
+                what = f"the content of entry {position} is there, though it was erased"
+                self.find("content", erased[position], what)
+
+    def _sealed(self, position: int) -> bool:
+        """Whether an entry that was erased or struck commits to a content."""
+        known = self.folded.version(position)
+        return position in self.folded.struck or (known is not None and known.sealed)
 
     def leaves(self) -> Iterator[bytes]:
         """The leaves of what was replayed here, as they stand now; those of a chain with a gap mean nothing."""

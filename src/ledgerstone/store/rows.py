@@ -279,11 +279,12 @@ class SqliteReader:
         rows = self._asked(sql, number, [level << _LEVEL_BITS | index for level, index in keys])
         return {(local >> _LEVEL_BITS, local & ((1 << _LEVEL_BITS) - 1)): children for local, children in rows}
 
-    def nodes(self, number: int) -> Iterator[tuple[int, int, bytes]]:
-        sql = "SELECT row, children FROM node WHERE row BETWEEN ? AND ?"
-        for row, children in self._connection.execute(sql, _range(number)):
-            local = row & _MASK
-            yield local >> _LEVEL_BITS, local & ((1 << _LEVEL_BITS) - 1), children
+    def nodes(self, number: int, level: int) -> Iterator[tuple[int, bytes]]:
+        """Index and children of the nodes of one level, in order."""
+        sql = "SELECT row, children FROM node WHERE row BETWEEN ? AND ? ORDER BY row"
+        first, last = number << _BITS | level << _LEVEL_BITS, (1 << _LEVEL_BITS) - 1
+        for row, children in self._connection.execute(sql, (first, first | last)):
+            yield row & last, children
 
     def standing(self, number: int, position: int) -> Standing | None:
         row = self._one("SELECT sequence, ended_by, ending FROM record WHERE row = ?", number << _BITS | position)
@@ -541,14 +542,14 @@ class SqliteReader:
         for row, length, words, source, due in self._connection.execute(sql, bounds):
             yield WordRow(row & _MASK, length, words, source, due)
 
-    def frequencies(self, number: int) -> dict[str, int]:
-        return dict(self._connection.execute("SELECT word, holding FROM frequency WHERE number = ?", (number,)))
+    def frequencies(self, number: int) -> Iterator[tuple[str, int]]:
+        yield from self._connection.execute("SELECT word, holding FROM frequency WHERE number = ?", (number,))
 
-    def posted(self) -> dict[str, int]:
+    def posted(self) -> Iterator[tuple[str, int]]:
         """How many records of the whole store hold each word, as the full-text index itself counts."""
         execute = self._connection.execute
         execute("CREATE VIRTUAL TABLE IF NOT EXISTS temp.vocabulary USING fts5vocab(main, postings, row)")
-        return dict(execute("SELECT term, doc FROM temp.vocabulary"))
+        yield from execute("SELECT term, doc FROM temp.vocabulary")
 
     def sound(self) -> list[str]:
         """What SQLite's own check finds wrong with the file, and what no chain accounts for."""
