@@ -751,11 +751,11 @@ class SnapshotFacts:
 def status_of(entry: Entry) -> Status:
     """The status that a version's own entry gives it."""
     match entry:
+        case RecordEntry():
+            return entry.status
         case CloseEntry():
             return Status.CLOSED
         case RetractEntry():
             return Status.RETRACTED
-        case RecordEntry():
-            return entry.status
         case _:
             raise CorruptionError(f"a {entry.noun} entry is no version of a memory")

@@ -384,3 +384,20 @@ def test_a_path_names_what_a_proof_reads(count: int) -> None:
 
         assert store.reads == state.path(count, position)
         assert store.reads[0] == max(store.nodes)
+
+
+def test_under_a_known_node_nothing_above_it_is_read_again() -> None:
+    """Its other leaves are proven by it alone, and a false one still fails; what stands elsewhere is read."""
+    store = Store(LEAVES)
+    known: dict[Key, bytes] = {}
+    store.verify(0, LEAVES[0], known)
+    known = {(0, 0): known[0, 0]}
+    store.reads.clear()
+
+    store.verify(15, LEAVES[15], known)
+    with pytest.raises(CorruptionError, match="position 14"):
+        store.verify(14, OTHER, known)
+
+    assert store.reads == []
+    store.verify(16, LEAVES[16], known)
+    assert store.reads == state.path(5000, 16)

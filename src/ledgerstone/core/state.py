@@ -69,7 +69,13 @@ def verify_leaf(
     """
     if not 0 <= position < count:
         raise CorruptionError(f"state: position {position} is not one of {count}")
-    if _proven(read, count, position, root=root, known=known) != leaf:
+    children = known.get((0, position >> _BITS))
+    if children is None:
+        stands = _proven(read, count, position, root=root, known=known)
+    else:
+        # Proven already, and with it all that stands above it.
+        stands = children[position % FAN_OUT * HASH_BYTES :][:HASH_BYTES]
+    if stands != leaf:
         raise CorruptionError(f"state: position {position}: another leaf stands in the tree")
 
 
