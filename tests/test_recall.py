@@ -234,6 +234,19 @@ def test_lanes_take_turns(ada: Memory) -> None:
     assert [item.score is None for item in context.items] == [False, False, False, False, False, True]
 
 
+def test_what_was_found_is_shown_best_first(ada: Memory) -> None:
+    """A weak hit that comes up early because it is new stands behind the better ones all the same."""
+    ada.remember_many([f"Cedar{' cedar' * (5 - n)} {n}." for n in range(5)])
+    ada.remember("Of all the trees in the valley only one old one is a cedar.")
+
+    context = ada.recall("cedar", budget=Budget(items=6))
+
+    scores = [item.score or 0 for item in context.items]
+    assert [item.lane for item in context.items] == [Lane.LEXICAL] * 6
+    assert scores == sorted(scores, reverse=True)
+    assert context.items[-1].record.text == "Of all the trees in the valley only one old one is a cedar."
+
+
 def test_what_has_expired_leaves_by_the_clock(scratch: Scratch) -> None:
     """A second before its time a record is there in both lanes, at its time it is in neither, and it is counted."""
     record = scratch.memory.remember(Draft(text="The cedar is wet.", expires=scratch.now + 60 * SECOND)).record

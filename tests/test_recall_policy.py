@@ -27,7 +27,9 @@ from ledgerstone import (
     Standing,
     Trust,
     UsageError,
+    search,
 )
+from ledgerstone.core import ranking
 from ledgerstone.core.recall import estimate
 from tests.memories import ADA, BOB, ELSEWHERE, FREE_MODES, MODEL, NOON, SECOND, STRANGER, TOOL, Scratch
 from tests.stores import plain_client
@@ -70,6 +72,37 @@ def test_what_stands_beside_a_hit_in_its_source_is_found(ada: Memory) -> None:
 
     assert set(found[:3]) == {TALK[3], TALK[4], TALK[5]}
     assert set(found[3:]) == {TALK[1], TALK[2], TALK[6], TALK[7]}
+
+
+def test_what_only_stands_beside_a_hit_counts_by_its_own_words_too(
+    ada: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two that stand beside a hit and came too late to be scored, the one that holds a word of the query leads."""
+    monkeypatch.setattr(search, "SCORED", 1)
+    ada.remember_many([Draft(text=text, source="talk") for text in (*TALK[6:], *TALK[:3])])
+    told_of = ("It was a cedar.", TALK[3], TALK[4])
+    ada.remember_many([Draft(text=text, source="talk") for text in (*told_of, *TALK[6:], *TALK[:3])])
+
+    found = told(ada.recall("felled cedar", policy=LEXICAL))
+
+    assert found[:3] == [TALK[3], "It was a cedar.", TALK[4]]
+
+
+def test_only_the_best_hits_speak_for_their_source(ada: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A source whose every hit stands behind them gives its hits nothing; were they among them, it would."""
+    row = ["An iron gate.", *TALK[:3]] * 3
+    ada.remember_many([Draft(text=text, source="row") for text in row])
+    ada.remember("An iron gate.")
+    ada.remember_many([Draft(text="The cedar by the gate.", source="talk")] * 2)
+
+    def scores() -> list[int]:
+        hits = ada.recall("cedar gate", policy=LEXICAL).items
+        return sorted({item.score or 0 for item in hits if item.record.text == "An iron gate."})
+
+    every = scores()
+    monkeypatch.setattr(ranking, "SPEAKING", 2)
+
+    assert len(scores()) == 1 < len(every)
 
 
 def test_what_names_no_source_has_nothing_beside_it(ada: Memory) -> None:

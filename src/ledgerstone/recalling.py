@@ -160,6 +160,8 @@ def _prover(asked: Asked, found: Candidates) -> Callable[[Spot, int], Recalled |
     reading, sights, policy, floor = asked.reading, asked.sights, asked.policy, asked.floor
     origins = frozenset(policy.origins)
     spots, step = found.spots, asked.budget.items
+    # What was found is shown best first, though another lane may have brought it up before its turn.
+    places = {spot: place for place, spot in enumerate(found.scores)}
     upcoming = (spots[start : start + step] for start in range(0, len(spots), step))
     ready: set[Spot] = set()
 
@@ -184,7 +186,7 @@ def _prover(asked: Asked, found: Candidates) -> Callable[[Spot, int], Recalled |
         lane = found.lanes[spot]
         if lane is Lane.PROCEDURAL and not _cued(record, asked.words, sight.now):
             return "not_due"
-        return Recalled(record=record, lane=lane, rank=rank, score=found.scores.get(spot))
+        return Recalled(record=record, lane=lane, rank=places.get(spot, rank), score=found.scores.get(spot))
 
     return prove
 

@@ -16,10 +16,12 @@ from ledgerstone.store.protocol import NOW, Candidate, Reader, Terms, View, Word
 # the best of a million hold common words too. And how many of the best by words alone are scored in full.
 POSTING_BUDGET: Final = 20_000
 POSTING_SHARE: Final = 6
-SCORED: Final = 192
-# Of how many of the best hits the sources are looked at for what stands beside them, and how far around each.
+SCORED: Final = 384
+# Of how many of the best hits the sources are looked at for what stands beside them, and how far around each; of how
+# many of what only stands there the own words are scored too.
 BESIDE: Final = 96
 AROUND: Final = 8
+NEAR: Final = 64
 # So many places in a list are read while one text is searched for a word.
 LOOK: Final = 4
 LAST: Final = (1 << 40) - 1
@@ -195,7 +197,12 @@ def search(
         rows += more
         scores, notices = dict(raised), (*notices, *said)
     if any(row.source is not None for row in rows):
-        scores = _placed(rows, scores, _around(reader, number, rows, scores, sieve), gathered.weights, held_by)
+        lines = _around(reader, number, rows, scores, sieve)
+        gained = ranking.beside(scores, lines, ranking.cohesion(lines, gathered.weights))
+        near = list(reader.words_of(number, _near(gained, scores, gathered.weights)))
+        held_by |= _held(near, weights, gathered.postings, fresh)
+        scores |= {row.position: scored(row.words, row.length, held_by[row.position]) for row in near}
+        scores = _placed(rows, scores, lines, gained, held_by)
     asked, looked_at = frozenset(own), {row.position: row.words for row in rows}
     # Beyond the limit of a query's words, none was looked for in the index.
     unasked = [f" {word} " for word in own if holding[word] and word not in weights]
@@ -257,24 +264,31 @@ def _around(
     return lines
 
 
+def _near(gained: Mapping[int, int], scores: Mapping[int, int], gathered: Mapping[int, int]) -> list[int]:
+    """Of what only stands beside hits and holds words of the query, the ``NEAR`` that gain most; newer among equals."""
+    only = [(gain, position) for position, gain in gained.items() if position not in scores and position in gathered]
+    return [position for _, position in sorted(only, reverse=True)[:NEAR]]
+
+
 def _placed(
     rows: Sequence[WordRow],
     scores: Mapping[int, int],
     lines: Sequence[tuple[int, list[int]]],
-    gathered: Mapping[int, int],
+    gained: Mapping[int, int],
     held_by: Mapping[int, Collection[str]],
 ) -> dict[int, int]:
     """The scores, with what a record gains from standing beside a hit, and from the rest of its source."""
     # A record without a source is one of its own.
     source: dict[int, Hashable] = {row.position: (row.position,) if row.source is None else row.source for row in rows}
     result = dict(scores)
-    gained = ranking.beside(scores, lines, ranking.cohesion(lines, gathered))
     for position, gain in gained.items():
         result[position] = result.get(position, 0) + gain
     if gained:
         for position, line in lines:
             source |= dict.fromkeys(gained.keys() & line, source[position])
-    worth = ranking.of_sources([(source[row.position], held_by[row.position]) for row in rows])
+    # What stands behind the best holds words of the query by chance, and says nothing of its source.
+    best = sorted([(scores[row.position], row.position) for row in rows], reverse=True)[: ranking.SPEAKING]
+    worth = ranking.of_sources([(source[position], held_by[position]) for _, position in best])
     speaking = min(len(scores), ranking.SPEAKING)
     top = max(scores.values(), default=0) * ranking.SOURCE_THOUSANDTHS * speaking // ranking.SPEAKING
     return {position: score + top * worth.get(source[position], 0) // 1_000_000 for position, score in result.items()}

@@ -441,17 +441,18 @@ def test_an_estimate_is_no_lower_than_a_models_own_count(text: str) -> None:
 
 
 def test_a_context_is_shown_lane_by_lane() -> None:
-    """Tasks, then what was found by words or by meaning in the order of the walk, then procedures, then what is new."""
+    """Tasks, then what was found by words or by meaning, then procedures, what is new; by rank, then as they came."""
     walk = [Lane.RECENT, Lane.SEMANTIC, Lane.PROCEDURAL, Lane.LEXICAL, Lane.RECENT, Lane.SEMANTIC]
     candidates = [Recalled(record=record(number), lane=lane, rank=0) for number, lane in enumerate(walk)]
+    candidates[3] = replace(candidates[3], rank=1)
 
     chosen = recall.select([task(9)], candidates, lambda one, _: one, budget=Budget(), overhead=0).items
 
     assert [(item.record.sequence, item.lane) for item in chosen] == [
         (9, Lane.TASKS),
         (1, Lane.SEMANTIC),
-        (3, Lane.LEXICAL),
         (5, Lane.SEMANTIC),
+        (3, Lane.LEXICAL),
         (2, Lane.PROCEDURAL),
         (0, Lane.RECENT),
         (4, Lane.RECENT),

@@ -14,7 +14,7 @@ from itertools import chain, zip_longest
 from typing import Final, TypeVar
 
 # Names what follows for receipts: to be changed when any answer changes.
-RANKING: Final = "bm25/4 k1=900 b=400 beside=350,122 source=300"
+RANKING: Final = "bm25/5 k1=900 b=400 beside=350,122 source=400"
 FRACTION_BITS: Final = 16
 K1_THOUSANDTHS: Final = 900
 B_THOUSANDTHS: Final = 400
@@ -165,9 +165,9 @@ def beside(scores: Mapping[int, int], rows: Iterable[tuple[int, Sequence[int]]],
     return dict(gained)
 
 
-# How much of the best hit's score the best source adds to each of its hits, in thousandths; less where fewer hits than
-# these speak for it.
-SOURCE_THOUSANDTHS: Final = 300
+# How much of the best hit's score the best source adds to each of its hits, in thousandths, and how many of the best
+# hits speak for their sources; where there are fewer it adds less.
+SOURCE_THOUSANDTHS: Final = 400
 SPEAKING: Final = 96
 _SOURCE_K1_THOUSANDTHS: Final = 1200
 

@@ -122,11 +122,11 @@ def select(
     overhead: int,
     count: Count | None = None,
 ) -> Selection:
-    """Fill a context: all tasks, then of the rest, in order, whatever fits; shown lane by lane.
+    """Fill a context: all tasks, then of the rest, in order, whatever fits; shown lane by lane, by rank in each.
 
-    ``prove`` turns a candidate and its rank into an entry, or says why it is left out. ``count`` says what a text
-    costs of the budget's tokens; without it they are estimated. CapacityError when the tasks alone do not fit; it
-    names what they need.
+    ``prove`` turns a candidate and its place in the context into an entry, which may give itself another rank among
+    those of its lane, or says why it is left out. ``count`` says what a text costs of the budget's tokens; without it
+    they are estimated. CapacityError when the tasks alone do not fit; it names what they need.
     """
     spent = _Spent(budget, count or estimate, overhead)
     chosen = list(tasks)
@@ -157,7 +157,7 @@ def select(
             continue
         there.add(found.record.address)
         chosen.append(found)
-    chosen.sort(key=lambda item: _SHOWN[item.lane])
+    chosen.sort(key=lambda item: (_SHOWN[item.lane], item.rank))
     shown = tuple(replace(item, rank=rank) for rank, item in enumerate(chosen))
     return Selection(shown, left_out, spent.bytes, None if budget.tokens is None else spent.tokens)
 
