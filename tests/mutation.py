@@ -35,7 +35,7 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 CORE: Final = ROOT / "src" / "ledgerstone" / "core"
 # In order of weight.
 MODULES: Final = (
-    *("chain", "merkle", "state", "rules", "authority", "verify", "projection", "facts", "canonical", "fields"),
+    *("chain", "merkle", "state", "rules", "sorts", "authority", "verify", "projection", "canonical", "fields"),
     *("namespaces", "signing", "proofs", "receipts", "credentials", "entries", "values", "recall", "ranking", "fusion"),
     *("words", "concepts", "rendering", "wordpiece"),
 )
@@ -302,7 +302,7 @@ def meet_anew(change: Change, tests: Sequence[Test], options: Sequence[str], say
     say(pytest.main([*options, *files], plugins=[Loaded(work)]) == 0)
 
 
-def serve(wanted: Sequence[Change], options: Sequence[str], say: Say) -> None:
+def serve(wanted: Sequence[Change], options: Sequence[str], paths: Sequence[str], say: Say) -> None:
     """Load all tests, and say of each change whether they pass with it, or which of them have to be loaded anew."""
 
     def work(items: list[pytest.Item]) -> None:
@@ -318,23 +318,27 @@ def serve(wanted: Sequence[Change], options: Sequence[str], say: Say) -> None:
                 about = [test for test in tests if place in test.reached]
             about = _few(about, place.module)
             if place in early:
-                say(about)
+                # Loading costs more than running.
+                say([test for test in about if _own(test, place.module)] or about)
             else:
                 say(told(partial(meet, change, about, by_name)) if about else True)
 
     called = watch()
-    pytest.main([*options, *TESTS], plugins=[Loaded(work)])
+    pytest.main([*options, *paths], plugins=[Loaded(work)])
 
 
 def _few(tests: Sequence[Test], module: str) -> list[Test]:
     """Those in the file about a module, and of the others the quickest."""
     spent, chosen = 0.0, []
     for test in tests:
-        own = f"/test_{module}.py::" in test.name
-        spent += 0 if own else test.seconds
-        if own or spent <= OTHERS_SECONDS:
+        spent += 0 if _own(test, module) else test.seconds
+        if _own(test, module) or spent <= OTHERS_SECONDS:
             chosen.append(test)
     return chosen
+
+
+def _own(test: Test, module: str) -> bool:
+    return f"/test_{module}.py::" in test.name
 
 
 def told(work: Callable[[Say], None]) -> Any:
@@ -342,11 +346,11 @@ def told(work: Callable[[Say], None]) -> Any:
     return next(reversed([None, *apart(work, bounded=True)]))
 
 
-def mutate(wanted: Sequence[Change]) -> Iterator[tuple[Change, bool | None]]:
+def mutate(wanted: Sequence[Change], paths: Sequence[str]) -> Iterator[tuple[Change, bool | None]]:
     """Of each change whether no test minds it; None when they took too long."""
     with tempfile.TemporaryDirectory() as folder:
         options = (*OPTIONS, f"--basetemp={folder}/tests")
-        answers = apart(partial(serve, wanted, options))
+        answers = apart(partial(serve, wanted, options, paths))
         red = next(answers, None)
         if red is None or red:
             raise SystemExit(f"tests fail without a change: {red}")
@@ -366,6 +370,7 @@ def main() -> None:
     parser.add_argument("places", nargs="*", metavar="MODULE", help="or MODULE.FUNCTION; all modules without any")
     parser.add_argument("--sample", type=int, help="so many changes of each, drawn by the seed, and not all")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--tests", nargs="+", default=TESTS, help="those in these files alone")
     given = parser.parse_args()
     os.chdir(ROOT)
     wanted: list[Change] = []
@@ -378,7 +383,7 @@ def main() -> None:
         wanted += random.Random(f"{given.seed} {place}").sample(found, few)
     drawn = Counter(change.place.module for change in wanted)
     tried, unnoticed, slow = (Counter[str]() for _ in range(3))
-    for change, survived in mutate(wanted):
+    for change, survived in mutate(wanted, given.tests):
         tried[change.place.module] += 1
         unnoticed[change.place.module] += survived is True
         slow[change.place.module] += survived is None
