@@ -1,13 +1,12 @@
 """Core with one thing changed at a time, and whether a test minds: ``./dev mutate`` says how often none did.
 
-mutmut says what can be changed. The tests are loaded once. Each change is made in memory, in a process forked from
-there, and meets the tests that reach the changed function, the quickest first, up to the first that fails. Where that
-function ran while the tests were loaded, they are loaded anew with the change in it. What an error or a finding says to
-people is not changed. A draw by seed is the same every time.
+mutmut says what can be changed. The tests about a module are loaded once. Each change is made in memory, in a process
+forked from there, and meets those of them that reach the changed function, the quickest first, up to the first that
+fails. Where that function ran while they were loaded, they are loaded anew with the change in it. What an error or a
+finding says to people is not changed. A draw by seed is the same every time.
 """
 
 from __future__ import annotations
-import __future__
 
 import argparse
 import os
@@ -39,10 +38,15 @@ MODULES: Final = (
     *("namespaces", "signing", "proofs", "receipts", "credentials", "entries", "values", "recall", "ranking", "fusion"),
     *("words", "concepts", "rendering", "wordpiece"),
 )
-TESTS: Final = ("tests/core", "tests/test_namespaces.py")
+# The tests about a module are those in its own file and these.
+BESIDE: Final = {
+    "chain": ("core/test_verify.py",),
+    "authority": ("core/test_verify.py",),
+    "namespaces": ("test_namespaces.py",),
+    "projection": ("core/test_rules.py",),
+    "rules": ("core/test_projection.py", "core/test_verify.py"),
+}
 OPTIONS: Final = ("-q", "-p", "no:cacheprovider", "--tb=no", "--hypothesis-profile=mutation")
-# What tests that are not in the file about a module may take together for one change.
-OTHERS_SECONDS: Final = 3
 # How long a test may take with a change, beside a multiple of what it takes without. Seconds of the processor, not of
 # the clock: how busy the machine is decides nothing. What waits and does not work is stopped by the clock.
 LEAST_SECONDS: Final = 3
@@ -54,7 +58,6 @@ MOST_BYTES: Final = 4 << 30
 _TELLING: Final = frozenset({"refuse", "find", "Finding"})
 _WORDS: Final = r".*[A-Za-z]{2,}[,:;]? [A-Za-z]{2,}.*"
 _ERRORS: Final = r"\w+Error\("
-_FLAGS: Final = __future__.annotations.compiler_flag
 Say: TypeAlias = Callable[[Any], None]
 
 
@@ -111,7 +114,7 @@ class Change:
         """Put it into the loaded function."""
         module = sys.modules[f"ledgerstone.core.{self.place.module}"]
         scope = dict(vars(module))
-        exec(compile(self.function, str(module.__file__), "exec", _FLAGS), scope)  # noqa: S102 - our own code, changed
+        exec(compile(self.function, str(module.__file__), "exec"), scope)  # noqa: S102 - our own code, changed
         old, new = (_function(names, self.place) for names in (vars(module), scope))
         old.__code__, old.__defaults__, old.__kwdefaults__ = new.__code__, new.__defaults__, new.__kwdefaults__
 
@@ -313,32 +316,13 @@ def serve(wanted: Sequence[Change], options: Sequence[str], paths: Sequence[str]
         for change in wanted:
             place = change.place
             if place in early:
-                about = [test for test in tests if any(each.module == place.module for each in test.reached)]
+                say([test for test in tests if any(each.module == place.module for each in test.reached)])
             else:
-                about = [test for test in tests if place in test.reached]
-            about = _few(about, place.module)
-            if place in early:
-                # Loading costs more than running.
-                say([test for test in about if _own(test, place.module)] or about)
-            else:
-                say(told(partial(meet, change, about, by_name)) if about else True)
+                reaching = [test for test in tests if place in test.reached]
+                say(told(partial(meet, change, reaching, by_name)) if reaching else True)
 
     called = watch()
     pytest.main([*options, *paths], plugins=[Loaded(work)])
-
-
-def _few(tests: Sequence[Test], module: str) -> list[Test]:
-    """Those in the file about a module, and of the others the quickest."""
-    spent, chosen = 0.0, []
-    for test in tests:
-        spent += 0 if _own(test, module) else test.seconds
-        if _own(test, module) or spent <= OTHERS_SECONDS:
-            chosen.append(test)
-    return chosen
-
-
-def _own(test: Test, module: str) -> bool:
-    return f"/test_{module}.py::" in test.name
 
 
 def told(work: Callable[[Say], None]) -> Any:
@@ -361,7 +345,7 @@ def mutate(wanted: Sequence[Change], paths: Sequence[str]) -> Iterator[tuple[Cha
             else:
                 yield change, answer
         for change, tests in later:
-            yield change, told(partial(meet_anew, change, tests, options))
+            yield change, told(partial(meet_anew, change, tests, options)) if tests else True
 
 
 def main() -> None:
@@ -370,32 +354,29 @@ def main() -> None:
     parser.add_argument("places", nargs="*", metavar="MODULE", help="or MODULE.FUNCTION; all modules without any")
     parser.add_argument("--sample", type=int, help="so many changes of each, drawn by the seed, and not all")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--tests", nargs="+", default=TESTS, help="those in these files alone")
+    parser.add_argument("--tests", nargs="+", help="with those in these files, and not those about the module")
     given = parser.parse_args()
     os.chdir(ROOT)
-    wanted: list[Change] = []
-    every: Counter[str] = Counter()
     for place in given.places or MODULES:
         module = place.partition(".")[0]
-        found = [each for each in changes(module) if f"{each.place}.".startswith(f"{place}.")]
-        every[module] += len(found)
-        few = len(found) if given.sample is None else min(given.sample, len(found))
-        wanted += random.Random(f"{given.seed} {place}").sample(found, few)
-    drawn = Counter(change.place.module for change in wanted)
-    tried, unnoticed, slow = (Counter[str]() for _ in range(3))
-    for change, survived in mutate(wanted, given.tests):
-        tried[change.place.module] += 1
-        unnoticed[change.place.module] += survived is True
-        slow[change.place.module] += survived is None
-        if survived is not False:
-            print(f"{change.place} {change.number}{'' if survived else ', too slow'}\n{change.difference}", flush=True)
-        module = change.place.module
-        if tried[module] == drawn[module]:
-            number, missed = tried[module], unnoticed[module]
-            print(
-                f"{module}: {number} of {every[module]} changes, {missed} unnoticed, {slow[module]} too slow",
-                flush=True,
-            )
+        every = [each for each in changes(module) if f"{each.place}.".startswith(f"{place}.")]
+        few = len(every) if given.sample is None else min(given.sample, len(every))
+        wanted = random.Random(f"{given.seed} {place}").sample(every, few)
+        outcomes = Counter[bool | None]()
+        for change, survived in mutate(wanted, given.tests or about(module)):
+            outcomes[survived] += 1
+            if survived is not False:
+                print(
+                    f"{change.place} {change.number}{'' if survived else ', too slow'}\n{change.difference}", flush=True
+                )
+        unnoticed, slow = outcomes[True], outcomes[None]
+        print(f"{place}: {few} of {len(every)} changes, {unnoticed} unnoticed, {slow} too slow", flush=True)
+
+
+def about(module: str) -> list[str]:
+    """The files with the tests about a module."""
+    own = ROOT / "tests" / "core" / f"test_{module}.py"
+    return [*([str(own)] if own.exists() else []), *(f"tests/{each}" for each in BESIDE.get(module, ()))]
 
 
 if __name__ == "__main__":
