@@ -339,6 +339,29 @@ def test_nothing_is_replaced_under_a_process_that_has_it_open(home: Home, backup
     assert restored(backup, home.path).replaced
 
 
+def test_a_restore_beside_a_head_that_nobody_can_tell_takes_a_word(home: Home, backup: Path) -> None:
+    """The store is gone, and what was seen of it may be newer than the backup: with that word done, and on record."""
+    namespace = said_in(home.path)
+    home.path.unlink()
+    [head] = (home.path.parent / "state").glob(f"stores/*/heads/{namespace}")
+    head.write_text("spoilt")
+
+    with pytest.raises(ConflictError, match=r"does not contain the head of .*, which was seen here and cannot be read"):
+        restored(backup, home.path)
+    restored(backup, home.path, accept=True)
+
+    with opened(home.path) as memory:
+        assert namespace in {event.target for event in memory.audit() if event.operation == "restore"}
+        assert memory.verify().ok
+
+
+def said_in(path: Path) -> str:
+    """The namespace that everything is said in, once something was."""
+    said(path, "one more thing")
+    with opened(path) as memory:
+        return str(memory.bound()["user"])
+
+
 def test_a_restore_that_is_broken_off_leaves_the_store(
     home: Home, backup: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
