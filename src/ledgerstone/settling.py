@@ -14,6 +14,8 @@ from ledgerstone.store.protocol import Reader
 # How a version was found in its row: as replay has it by now, or but for an ending that is yet to come.
 _AS_IT_STANDS: Final = 1
 _AS_IT_BEGAN: Final = 2
+# So many bits tell of most memories that they are new, without a search.
+_BITS: Final = 1 << 23
 
 
 class Settled:
@@ -23,12 +25,14 @@ class Settled:
     digest misses none takes a snapshot whose indexes are sound, and positions without a gap.
     """
 
-    __slots__ = ("_marks", "_next", "_number", "_off", "_reader", "_rows")
+    __slots__ = ("_marks", "_memories", "_next", "_number", "_off", "_reader", "_rows")
 
     def __init__(self, reader: Reader, number: int) -> None:
         self._reader = reader
         self._number = number
         self._marks = bytearray()
+        # A bit for each memory, which it may share: one that was forgotten has it set.
+        self._memories = bytearray(_BITS // 8)
         self._rows: Iterator[Known] = reader.knowns(number, 0, (1 << 40) - 1)
         # Whether the rows are others than those of the versions.
         self._off = False
@@ -69,6 +73,8 @@ class Settled:
         if mark:
             self._marks.extend(bytes(max(0, position + 1 - len(self._marks))))
             self._marks[position] = mark
+            bit = hash(known.memory) % _BITS
+            self._memories[bit // 8] |= 1 << bit % 8
             folded.settle(known)
 
     def whole(self, folded: Folded) -> bool:
@@ -101,6 +107,9 @@ class Settled:
         return None if known is None else known.position
 
     def latest(self, memory: str) -> Known | None:
+        bit = hash(memory) % _BITS
+        if not self._memories[bit // 8] >> bit % 8 & 1:
+            return None
         return self._last([at for number, at, _ in self._reader.versions(memory) if number == self._number])
 
     def version_of(self, memory: str, version: int) -> Known | None:

@@ -47,7 +47,7 @@ from ledgerstone.core.values import (
 from ledgerstone.errors import CorruptionError
 
 HASH: Final = octets(32)
-MEMORY: Final = identifier("mem")
+MEMORY: Final = identifier("mem", often=False)
 NAMESPACE: Final = identifier("ns")
 PRINCIPAL: Final = identifier("prn")
 GRANT: Final = identifier("grt")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeVar
 
 from ledgerstone.core.values import MAX_INTEGER
@@ -32,9 +33,13 @@ def _same(value: Any) -> Any:
     return value
 
 
-def identifier(prefix: str) -> Shape:
-    """An opaque id: the prefix, an underscore, 16 Crockford characters."""
-    matches = re.compile(prefix + r"_[0-9a-hjkmnp-tv-z]{16}\Z").match
+def identifier(prefix: str, *, often: bool = True) -> Shape:
+    """An opaque id: the prefix, an underscore, 16 Crockford characters.
+
+    ``often`` says that one stands in object after object, so that it pays to remember which were looked at.
+    """
+    looked_at = re.compile(prefix + r"_[0-9a-hjkmnp-tv-z]{16}\Z").match
+    matches = lru_cache(maxsize=256)(looked_at) if often else looked_at
 
     def read(value: Any) -> str:
         if type(value) is not str or not matches(value):

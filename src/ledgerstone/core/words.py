@@ -141,14 +141,22 @@ def _unspaced(run: str, *, singles: bool) -> list[str]:
 def _stemmed(text: str) -> list[str]:
     """The stems of a text whose scripts have spaces."""
     chunks = text.split()
-    # What the cache keeps is small, however long a chunk may be.
-    stems = _stems if max(map(len, chunks), default=0) <= MAX_WORD_CHARACTERS else _stems.__wrapped__
-    return list(chain.from_iterable(map(stems, chunks)))
+    try:
+        return list(chain.from_iterable(map(_stems, chunks)))
+    except OverflowError:
+        return list(chain.from_iterable(map(_cut_stems, chunks)))
 
 
 @lru_cache(maxsize=1 << 15)
 def _stems(chunk: str) -> tuple[str, ...]:
-    """The stems of what stands between two spaces, most of which comes again and again."""
+    """The same of what comes again and again; OverflowError for what is long, so that little is kept."""
+    if len(chunk) > MAX_WORD_CHARACTERS:
+        raise OverflowError
+    return _cut_stems(chunk)
+
+
+def _cut_stems(chunk: str) -> tuple[str, ...]:
+    """The stems of what stands between two spaces."""
     return tuple(map(_stem, _chunk(chunk)))
 
 
