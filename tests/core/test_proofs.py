@@ -340,6 +340,7 @@ BROKEN: Final[dict[str, Callable[[str], str]]] = {
     "a root of fewer bytes": lambda note: note.replace("=\n\n", "\n\n"),
     "an other spelling of the root": lambda note: note.replace(*_last_letter(note.split("\n")[2])),
     "a signature that is no base64": lambda note: note[:-1] + "=\n",
+    "a signature without its padding": lambda note: note[:-2] + "\n",
     "a signature of one word": lambda note: note + "\u2014 word\n",
     "another signature": lambda note: note[:-6] + ("AAAA" if note[-6:-2] != "AAAA" else "BBBB") + note[-2:],
     "a right and a wrong signature": lambda note: note + _wrong(note),
