@@ -34,6 +34,8 @@ def furnished(tmp_path_factory: pytest.TempPathFactory) -> Home:
 
         contested = note("the door is painted black", key="door-color", external=True)
         memory.retract(contested, reason="it is not")
+        note("the gate is latched at night", key="gate")
+        note("the gate is never latched", key="gate", external=True)
         memory.bind(MODEL).remember(Draft(text="the lake is salty", key="lake"), scope=Scope.USER)
         ground = note("the shed was built in may and painted in june", key="shed")
         address = memory.get(ground).address
