@@ -113,6 +113,16 @@ def test_a_key_alone_signs_where_its_private_half_is_held() -> None:
     assert KEYS.alone(PUBLIC) is KEYS
 
 
+def test_what_is_pinned_stays_pinned_when_a_key_follows() -> None:
+    """All of it: the one that signs stands first, and once."""
+    pins = tuple(OTHER.public.values()), tuple(Keyring(SigningKey(seed=b"x" * 32, secret=b"y" * 32)).public.values())
+    keys = Keyring(SigningKey(seed=SEED, secret=b"t" * 32), pins=(*pins[0], *pins[1]))
+
+    both = keys.followed_by(SigningKey(seed=b"f" * 32, secret=b"t" * 32))
+
+    assert list(both.public.values()) == [PUBLIC, *pins[0], *pins[1]]
+
+
 def test_a_key_follows_with_the_same_secret() -> None:
     """What was hashed under another one would not be found again; and a pin is followed by nobody."""
     for keys in (OTHER, Keyring(pins=(PUBLIC,))):
