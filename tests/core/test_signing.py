@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
+
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ledgerstone.core import canonical
 from ledgerstone.core.signing import CHECKPOINT, COMMIT, RECEIPT, Keyring, SigningKey, key_id
 
 # RFC 8032, 7.1, test 1.
@@ -15,6 +18,14 @@ PUBLIC = bytes.fromhex("d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68
 OTHER = Keyring(SigningKey(seed=b"o" * 32, secret=b"p" * 32))
 KEYS = Keyring(SigningKey(seed=SEED, secret=b"t" * 32))
 SIGNER = KEYS.signer or ""
+
+
+def test_the_id_of_a_key_is_a_hash_of_its_public_half() -> None:
+    """Ten bytes of it, under the noun of keys."""
+    named = sha256(b"ledgerstone/key/1\x00" + PUBLIC).digest()
+
+    assert SIGNER == key_id(PUBLIC) == canonical.identifier("key", named[:10])
+    assert SIGNER.startswith("key_")
 
 
 def test_a_key_has_its_published_public_half() -> None:
