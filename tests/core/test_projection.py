@@ -490,3 +490,13 @@ def test_an_obligation_is_open_and_trusted(trust: Trust, status: Status) -> None
     assert not obligation(known._replace(ending=Ending.CLOSED))
     assert (known.current, known._replace(ending=Ending.STALE).current) == (True, False)
     assert known.open_task == (status is Status.OPEN)
+
+
+def test_what_is_listed_below_is_listed_by_its_value() -> None:
+    """A fold over a base answers for what the base has, and for nothing else of the same noun."""
+    below = Folded()
+    change = project(NamespaceEntry(namespace=PROJECT, scope=Scope.PROJECT, nonce=NONCE), None, SLOT, below)
+    below.apply(change, SLOT)
+
+    assert Folded(below).listed("namespace", PROJECT)
+    assert not Folded(below).listed("namespace", opaque("ns", 9))

@@ -90,7 +90,7 @@ def _spelled(text: str) -> str:
 
 
 def _spelling(character: str) -> str:
-    return character.encode("unicode_escape", "surrogatepass").decode("ascii")
+    return character.encode("unicode_escape").decode("ascii")
 
 
 def _longer_than_any(fence: str, text: str) -> str:
