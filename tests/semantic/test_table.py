@@ -38,7 +38,12 @@ def test_text_without_pieces_has_the_zero_vector() -> None:
 
 
 @pytest.mark.parametrize(
-    "other", ["\u4e2d\u56fd\u7684\u5929\u6c14", "\u0433\u0434\u0435 \u043c\u0430\u0448\u0438\u043d\u0430"]
+    "other",
+    [
+        "\u4e2d\u56fd\u7684\u5929\u6c14",
+        "\u0433\u0434\u0435 \u043c\u0430\u0448\u0438\u043d\u0430",
+        "\u0e23\u0e16\u0e22\u0e19\u0e15\u0e4c\u0e2d\u0e22\u0e39\u0e48\u0e17\u0e35\u0e48\u0e44\u0e2b\u0e19",
+    ],
 )
 def test_text_mostly_of_a_script_that_is_not_known_has_no_meaning(other: str) -> None:
     """Single letters of it would only mislead: no vector, no match. Beside more words that are known it has one."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ledgerstone.core.wordpiece import WordPiece
 from ledgerstone.errors import UsageError
-from ledgerstone.semantic.table import letters, static_table
+from ledgerstone.semantic.table import readable, static_table
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,13 +41,12 @@ _EPSILON: Final = 1e-12
 class MiniLM:
     """A packaged all-MiniLM-L6-v2 as an encoder: 384 numbers a text, its first 254 pieces, one text at a time.
 
-    One at a time, since the sums of a batch depend on what else is in it. ``letters`` says of each piece whether it is
-    of a script that the model has read (``table.letters``): a text mostly in another has no vector.
+    One at a time, since the sums of a batch depend on what else is in it. A text mostly in another script than Latin,
+    which is all that the model has read, has no vector.
     """
 
     weights: dict[str, Floats]
     cutter: WordPiece
-    letters: NDArray[np.int8]
     name: str = "all-minilm-l6-v2"
     version: str = "2"
     dimension: int = WIDTH
@@ -55,18 +54,18 @@ class MiniLM:
 
     def encode(self, texts: Sequence[str]) -> list[Floats]:
         """The mean of each text's last states."""
-        return [self._encoded(self.cutter.cut(text)) for text in texts]
+        return [self._encoded(text) for text in texts]
 
     def match(self, query: str, texts: Sequence[str], weigh: Callable[[Sequence[str]], Sequence[int]]) -> list[int]:
         """How well each text answers the query word by word, as the static table sees it."""
         return static_table().match(query, texts, weigh)
 
-    def _encoded(self, pieces: list[int]) -> Floats:
+    def _encoded(self, text: str) -> Floats:
         import numpy as np  # noqa: PLC0415 - an extra
 
-        if self.letters[pieces].sum() < 0:
+        if not readable(text):
             return np.zeros(self.dimension, np.float32)
-        found: Floats = self.states([[CLS, *pieces[: MAX_PIECES - 2], SEP]])[0].mean(0)
+        found: Floats = self.states([[CLS, *self.cutter.cut(text)[: MAX_PIECES - 2], SEP]])[0].mean(0)
         return found
 
     def states(self, rows: Sequence[Sequence[int]]) -> Floats:
@@ -124,7 +123,7 @@ def load(directory: Path | None = None) -> MiniLM:
             )
         directory = Path(spec.origin).parent / "model"
     vocabulary = (directory / "vocab.txt").read_text("utf-8").splitlines()
-    return MiniLM(dict(_tensors(directory / "model.safetensors")), WordPiece(vocabulary), letters(vocabulary))
+    return MiniLM(dict(_tensors(directory / "model.safetensors")), WordPiece(vocabulary))
 
 
 def _tensors(path: Path) -> Iterator[tuple[str, Floats]]:

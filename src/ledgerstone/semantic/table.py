@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ledgerstone.core.ranking import SCORE_UNITS
-from ledgerstone.core.wordpiece import UNKNOWN, WordPiece
+from ledgerstone.core.wordpiece import WordPiece
 from ledgerstone.errors import CorruptionError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 TABLE: Final = Path(__file__).parent / "data" / "table.npz"
 TABLE_SHA256: Final = "2bcc8ae1ad4d4871254b0e7c6c714f7be0285b9fd5e4977868f6261a57c34c08"
 # How a text is made of the table's rows; another way is another model, whose vectors are made anew.
-WAY: Final = 2
+WAY: Final = 3
 # Products of this many pairs of rows stay on one thread: waking others for so little takes longer, and burns a core.
 ONE_THREAD: Final = 1024
 LEAST_BLOCK: Final = 8
@@ -39,14 +39,12 @@ MATCHED_PIECES: Final = 512
 class StaticTable:
     """The table as an encoder: 256 numbers a text, all in integers until the last rounding.
 
-    ``letters`` is 1 for a piece with Latin letters, -1 for one of another script or an unknown one. Of other scripts
-    the vocabulary knows hardly more than single letters, so what is mostly in one has no meaning here, and no vector.
+    What is mostly in another script than Latin is not ``readable``: it has no meaning here, and no vector.
     """
 
     cutter: WordPiece
     rows: NDArray[np.int8]
     weights: NDArray[np.int64]
-    letters: NDArray[np.int8]
     unit: int
     name: str = "static-minilm"
     version: str = f"{TABLE_SHA256[:12]}.{WAY}"
@@ -62,8 +60,7 @@ class StaticTable:
 
     def _pieces(self, text: str) -> list[int]:
         """The pieces of a text; none where most are of a script that is not known here."""
-        pieces = self.cutter.cut(text)
-        return pieces if self.letters[pieces].sum() >= 0 else []
+        return self.cutter.cut(text) if readable(text) else []
 
     def _sum(self, pieces: list[int]) -> list[float]:
         import numpy as np  # noqa: PLC0415 - an extra
@@ -123,20 +120,15 @@ def read(data: bytes) -> StaticTable:
         weights: Any = stored["weights"]
         pieces = stored["pieces"].tobytes().decode("utf-8").split("\n")
     # The square of a row's length, which all rows have but for rounding.
-    return StaticTable(WordPiece(pieces), rows, weights.astype(np.int64), letters(pieces), 1024 * rows.shape[1])
+    return StaticTable(WordPiece(pieces), rows, weights.astype(np.int64), 1024 * rows.shape[1])
 
 
-def letters(pieces: Sequence[str]) -> NDArray[np.int8]:
-    """Of each piece of a vocabulary 1 if it has Latin letters, -1 if it is of another script or unknown, else 0."""
-    import numpy as np  # noqa: PLC0415 - an extra
+def readable(text: str) -> bool:
+    """Whether at least half of a text's letters are Latin: of other scripts the vocabulary has little but letters.
 
-    return np.array([_letters(piece) for piece in pieces], np.int8)
-
-
-def _letters(piece: str) -> int:
-    if piece.isascii() and piece != UNKNOWN:
-        return int(piece.lower() != piece.upper())
-    signs = [sign for sign in piece if sign.isalpha()]
-    if piece == UNKNOWN or any(sign > LAST_LATIN for sign in signs):
-        return -1
-    return int(bool(signs))
+    A whole run of Thai is one unknown piece, so pieces could not tell.
+    """
+    if text.isascii():
+        return True
+    letters = [sign for sign in text if sign.isalpha()]
+    return 2 * sum(sign <= LAST_LATIN for sign in letters) >= len(letters)
