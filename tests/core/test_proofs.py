@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from ledgerstone.core import canonical, entries, merkle, proofs, rules, state
 from ledgerstone.core.proofs import Checkpoint, Commit, Opened, Proof, SignedHead
 from ledgerstone.core.signing import COMMIT, Keyring, SigningKey
-from ledgerstone.core.values import Draft, Kind, Standing, Status
+from ledgerstone.core.values import Draft, Kind, Origin, Retention, Standing, Status, Trust
 from ledgerstone.errors import CorruptionError, UsageError
 from tests.core.chains import ADA, KEYS, PROJECT, WRITE, Pen, project_chain, replay, writing
 
@@ -98,6 +98,19 @@ def test_a_record_is_proven() -> None:
     assert (found.namespace, found.sequence, found.head_sequence) == (PROJECT, 3, 20)
     assert found.commit == merkle.leaf_hash(pen.commits[3].header)
     assert (found.signer, found.public) == (KEYS.signer, PUBLIC)
+
+
+def test_a_proof_says_what_a_record_says_of_itself() -> None:
+    """Which memory and version it is, of what sort, from whom, how far to rely on it, and until when."""
+    pen = project_chain()
+    draft = Draft(text="Cedar.", kind=Kind.FACT, retention=Retention.WORKING, expires=7)
+    known = pen.remember(draft, Origin.MODEL)
+
+    found = attested(proof_of(pen, known.position))
+
+    assert (found.memory, found.version, found.kind) == (known.memory, 1, Kind.FACT)
+    assert (found.retention, found.expires, found.text_bytes) == (Retention.WORKING, 7, 6)
+    assert (found.origin, found.trust) == (Origin.MODEL, Trust.MODEL_INFERRED)
 
 
 def test_the_newest_record_is_proven_by_its_head_alone() -> None:
