@@ -111,6 +111,7 @@ def test_a_receipt_says_the_whole_of_a_recall() -> None:
         ),
         None,
     )
+    assert receipts.read(drawn().data).flags == ()
     assert made.id.startswith("rcp_")
     assert made.salt == SALT
     assert receipts.readable(drawn(Policy(at=6))) == replace(receipts.read(drawn().data), at_sequence=6)
