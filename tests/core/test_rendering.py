@@ -84,6 +84,7 @@ def test_nothing_invisible_is_left(text: str) -> None:
         ("\u3164", "\\u3164"),
         ("\u2764\ufe0f", "\u2764\ufe0f"),
         ("\u6728", "\u6728"),
+        ("\u6728\u200b", "\u6728\\u200b"),
     ],
 )
 def test_an_invisible_character_is_spelled_out(text: str, shown: str) -> None:
