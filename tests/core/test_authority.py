@@ -101,6 +101,15 @@ def test_a_namespace_grant_reaches_nothing_yet_to_be_made() -> None:
     assert allowed(Act.CREATE, Place(None, Scope.PROJECT, ADA), [grant(2, Act.CREATE)]) == grant(2, Act.CREATE)
 
 
+@pytest.mark.parametrize("fields", [{"principal": BOB}, {"act": Act.WRITE}, {"scope": Scope.USER}])
+def test_a_grant_allows_whatever_stands_before_it(fields: dict[str, object]) -> None:
+    """Somebody else's, one for another act or for another place: the next one is looked at."""
+    before, right = replace(grant(1, Act.READ), **fields), grant(2, Act.READ)  # type: ignore[arg-type]
+
+    assert allowed(Act.READ, PLACE, [before]) is Refusal.NO_GRANT
+    assert allowed(Act.READ, PLACE, [before, right]) == right
+
+
 def test_a_standing_grant_beside_an_expired_one_allows() -> None:
     """Only when no grant stands does it matter that one has expired."""
     old, new = grant(1, Act.READ, expires=NOON), grant(2, Act.READ)
