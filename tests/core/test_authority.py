@@ -12,6 +12,7 @@ from ledgerstone.core.authority import (
     LOCAL_GRANTS,
     TRUST_OF_ORIGIN,
     UNOWNED,
+    Caller,
     Place,
     authorize,
     origin_of,
@@ -19,6 +20,7 @@ from ledgerstone.core.authority import (
 )
 from ledgerstone.core.entries import GrantEntry
 from ledgerstone.core.values import Act, Origin, Refusal, Scope, Trust
+from ledgerstone.errors import UsageError
 from tests.core.chains import ADA, BOB, NOON, PROJECT, STORE, grant
 
 EVERY = frozenset(Act)
@@ -189,3 +191,11 @@ def test_every_origin_has_a_trust() -> None:
     """None is forgotten, and who is not known is not trusted."""
     assert set(TRUST_OF_ORIGIN) == set(Origin)
     assert TRUST_OF_ORIGIN[Origin.UNKNOWN] is TRUST_OF_ORIGIN[Origin.IMPORT] is Trust.UNKNOWN
+
+
+def test_a_caller_is_made_of_what_its_fields_allow() -> None:
+    """A principal that is no text is refused by name, before anybody is asked for."""
+    assert Caller(principal="ada").principal == "ada"
+
+    with pytest.raises(UsageError, match="principal"):
+        Caller(principal=5)  # type: ignore[arg-type]
