@@ -17,8 +17,14 @@ def test_closest_of_all_gains_its_share_of_the_best_score() -> None:
     raised = fuse({1: 10_000, 2: 5_000, 3: 4_000}, {2: 700, 3: 500, 4: 300}, 300)
 
     share = 10_000 * COSINE_THOUSANDTHS // 1000
-    assert raised == {1: 10_000, 2: 5_000 + share, 3: 4_000 + share // 2, 4: 0}
-    assert fuse({1: 10_000}, {2: 700, 3: 300}, 300, 600) == {1: 10_000, 2: 6_000, 3: 0}
+    assert raised == {1: 10_000, 2: 5_000 + share, 3: 4_000 + share // 2}
+    assert fuse({1: 10_000}, {2: 700, 3: 300}, 300, 600) == {1: 10_000, 2: 6_000}
+
+
+def test_what_is_average_in_meaning_is_not_found_by_it() -> None:
+    """Without a word of the query only what is closer than average is found; with one it stays, and falls."""
+    assert fuse({1: 10_000}, {2: 301, 3: 300, 4: 299}, 300).keys() == {1, 2}
+    assert fuse({1: 10_000, 4: 9_000}, {2: 301, 4: 299}, 300)[4] == 9_000 - 2_000
 
 
 def test_meaning_alone_never_passes_the_best_by_words() -> None:

@@ -127,7 +127,7 @@ def test_what_may_not_be_recalled_is_never_found(corner: Corner) -> None:
     """Superseded, retracted, erased, or below the floor: closeness changes nothing; its neighbour is found."""
     old = corner.memory.remember(Draft(text="The physician is Ruth.", key="doctor")).record.address
     corner.memory.remember(Draft(text="The physician is Paul.", key="doctor"))
-    [gone, wrong] = corner.remember("A physician called Ida.", "A physician called Max.")
+    [gone, wrong, *_] = corner.remember("A physician called Ida.", "A physician called Max.", *NOTES[1:])
     model = corner.memory.bind(
         Caller(principal="local:ada", origin=Origin.EXTERNAL, session="x", project=OWNER.project)
     )

@@ -86,12 +86,26 @@ def test_encoder_is_not_asked_where_meaning_has_no_part(tmp_path: Path) -> None:
 
 
 def test_score_is_never_below_nothing(tmp_path: Path) -> None:
-    """What meaning speaks against stands last with a score of zero, and its receipt can be read."""
-    with opened(tmp_path / "store.db", Lane(static_table)) as memory:
-        found = memory.recall("who is the doctor", mode=Mode.SEMANTIC, receipt=True)
+    """What meaning speaks against more than a common word speaks for it has a score of zero, and a readable receipt."""
 
-        scores = [item.score for item in found.items]
+    def turned(texts: Sequence[str]) -> list[list[float]]:
+        return [[1.0, 0.0] if "cedar" in text else [-1.0, 0.0] if "apart" in text else [0.0, 1.0] for text in texts]
+
+    with opened(tmp_path / "store.db", Lane(lambda: Function(turned, "turned", "1", 2))) as memory:
+        memory.remember_many(["The cedar gate.", "The gate apart.", *(f"The gate of day {day}." for day in range(4))])
+        found = memory.recall("cedar gate", mode=Mode.HYBRID, receipt=True)
+
+        scores = {item.record.text: item.score for item in found.items}
+        assert (scores["The cedar gate."] or 0) > (scores["The gate of day 1."] or 0) > 0
+        assert scores["The gate apart."] == 0
+        explained = memory.explain(found.receipt or "").items
+        assert [item.score for item in explained] == [item.score for item in found.items]
+
+
+def test_what_is_average_in_meaning_is_shown_as_recent(tmp_path: Path) -> None:
+    """Of two notes the one that is closer is found by meaning; the other has no score, and comes for being new."""
+    with opened(tmp_path / "store.db", Lane(static_table)) as memory:
+        found = memory.recall("who is the doctor", mode=Mode.SEMANTIC)
+
         assert [item.record.text for item in found.items] == list(NOTES)
-        assert (scores[0] or 0) > 0
-        assert scores[1] == 0
-        assert [item.score for item in memory.explain(found.receipt or "").items] == scores
+        assert [item.score is None for item in found.items] == [False, True]

@@ -21,9 +21,10 @@ def fuse(
     """Scores by words, raised by closeness in meaning: score + 0.2 * top * (cosine - mean) / (greatest - mean).
 
     ``scores`` and ``cosines`` are by position; a position with a score alone is average in meaning, one with a cosine
-    alone has no word of the query. ``mean`` is the cosine of everything that was searched. Without any score the
-    cosines stand for themselves, so that the closest has 0.2 points. ``thousandths`` is that 0.2. No rank counts, only
-    scores: equal shares for ranks put what words had found below what a model only guessed.
+    alone has no word of the query, and is found only if it is closer than average. ``mean`` is the cosine of everything
+    that was searched. Without any score the cosines stand for themselves, so that the closest has 0.2 points.
+    ``thousandths`` is that 0.2. No rank counts, only scores: equal shares for ranks put what words had found below what
+    a model only guessed.
     """
     return _raised(scores, cosines, mean, thousandths)
 
@@ -43,5 +44,6 @@ def _raised(scores: Mapping[int, int], values: Mapping[int, int], mean: int, tho
     share = (max(scores.values(), default=0) or SCORE_UNITS) * thousandths
     raised = dict(scores)
     for position, value in values.items():
-        raised[position] = raised.get(position, 0) + share * (value - mean) // (span * 1000)
+        if value > mean or position in scores:
+            raised[position] = raised.get(position, 0) + share * (value - mean) // (span * 1000)
     return raised
