@@ -93,6 +93,16 @@ GIVEN = {
     "mysql -u root --password=hunter2hunter main": "hunter2hunter",
     "export API_TOKEN=9f8a7b6c5d4e3f2a1b": "9f8a7b6c5d4e3f2a1b",
     'SECRET_KEY = "a8f5f167f44f4964e6c998dee827110c"': "a8f5f167f44f4964e6c998dee827110c",
+    "the password: hunter27": "hunter27",
+    "(the staging password: Hunter2hunterX).": "Hunter2hunterX",
+    'password = "hunter2hunter!"': "hunter2hunter!",
+    'password = "maplesyrup"': "maplesyrup",
+    'password = "maple+syr"': "maple+syr",
+    'password = "mapleSyru"': "mapleSyru",
+    "mysql://ada:maplesyrup@db.cedar.dev/main": "maplesyrup",
+    "SECRET_KEY=9F8A7B6C5D4E3F2A1B": "9F8A7B6C5D4E3F2A1B",
+    "MY_API_KEY_SECRET_TOKEN=9f8a7b6c5d4e3f2a1b": "9f8a7b6c5d4e3f2a1b",
+    "not the pwd but the password: hunter2hunter": "hunter2hunter",
     "clickhouse://ada:s3cr3tpass@ch.cedar.dev/x": "s3cr3tpass",
     "postgres://user:hunter2hunter@host/db": "hunter2hunter",
 }
@@ -103,6 +113,8 @@ NOT_GIVEN = [
     'password = os.environ["DB_PASSWORD"], password=getpass.getpass(), password = config.db.password',
     "password: argon2id; password: sha256-hashed; password_hash = $2b$12$abcdefgh",
     "Password: at least 12 characters, one digit. password:required",
+    "password: hunter2, password: whatever Ada chose, password: hunter2hunter-",
+    'password = "maplesyru" and "password": "Passwortvergessen"',
     'password = "Kennwort" and "password": "Passwort vergessen?" and type="password"',
     "The password is kept in 1Password: vault Cedar. password: see vault item cedar-db-42",
     "DB_PASSWORD_FILE=/run/secrets/db, password=/run/secrets/db2, PWD=/home/ada/src2, pwd: /home/ada",
@@ -135,6 +147,23 @@ def test_a_credential_that_is_cut_in_two_is_found(cut: str) -> None:
 
     assert found.rule == "github_pat"
     assert text[found.start : found.end] == f"{token[:20]}{cut}{token[20:]}"
+
+
+@pytest.mark.parametrize("cut", ["\u200b", "\x01", "\n"])
+def test_a_credential_that_is_all_of_a_text_is_found_cut_in_two(cut: str) -> None:
+    """With no other word in its lines, and nothing else in it that is unseen."""
+    token = REAL["github_pat"]
+
+    assert list(scan(Draft(text=f"{token[:6]}{cut}{token[6:]}"))) == [Found("github_pat", "text", 0, 40 + len(cut))]
+
+
+@pytest.mark.parametrize(("side", "found"), [(5, False), (6, True), (34, True), (35, False)])
+def test_six_characters_stand_on_either_side_of_a_cut(side: int, found: bool) -> None:
+    """With less on one side nothing is found, however long the words are that the two halves stand in."""
+    token = REAL["github_pat"]
+    text = f"token:{token[:side]}\n{token[side:]}:thanks"
+
+    assert list(scan(Draft(text=text))) == [Found("github_pat", "text", 6, 47)] * found
 
 
 @pytest.mark.parametrize("cut", [" ", "\n\n", "\n- ", ", "])
@@ -196,10 +225,29 @@ def test_what_is_all_small_or_all_large_letters_was_not_drawn() -> None:
     small = f"ghp_{drawn(36, 'abcdefghijkmnopqrstuvwxyz')}"
     large = f"AKIA{drawn(16, 'ABCDEFGHIJKLMNOPQRSTUVWXYZ')}"
 
-    assert list(scan(Draft(text=f"{small} {large}"))) == []
+    assert list(scan(Draft(text=f"{small} {large} {small}:7"))) == []
 
     for text in (f"{small[:-1]}7", f"{small[:-1]}Q", f"{large[:-1]}7"):
         assert [(each.start, each.end) for each in scan(Draft(text=text))] == [(0, len(text))]
+
+
+@pytest.mark.parametrize(("name", "secret"), [("API_KEY=", "1a2b3c4d" * 2), ("", "EXO" * 4 + "12345" * 4)])
+def test_what_is_just_as_random_as_a_rule_asks_for_is_not_enough(name: str, secret: str) -> None:
+    """Eight characters as often as each other are three bits each; with a ninth it is more."""
+    more = f"{secret[:-1]}9"
+
+    assert list(scan(Draft(text=name + secret))) == []
+
+    assert [(each.start, each.end) for each in scan(Draft(text=name + more))] == [(len(name), len(name + more))]
+
+
+def test_what_a_rule_says_must_be_in_a_credential_is() -> None:
+    """Two digits, of one sort; with one it is a name."""
+    name = "tss_abcdefghijklmnopqrstuvw1"
+
+    assert list(scan(Draft(text=name))) == []
+
+    assert list(scan(Draft(text=f"{name}2"))) == [Found("thunderstore_api_token", "text", 0, 29)]
 
 
 def test_two_credentials_are_told_apart() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from functools import cache
@@ -90,7 +89,7 @@ def check_text(field: str, text: str | None, allowed: Collection[str] = ()) -> N
 
 def sorts(texts: Sequence[str], allowed: Collection[str] = ()) -> tuple[str, ...]:
     """The rules that find something in some texts and are not allowed to pass, in order."""
-    return tuple(sorted({found.rule for found in _found([("text", text) for text in texts])} - set(allowed)))
+    return tuple(sorted({rule for text in texts for rule, *_ in _within(text)} - set(allowed)))
 
 
 def _passed(texts: Sequence[tuple[str, str]], allowed: Collection[str]) -> tuple[str, ...]:
@@ -128,35 +127,25 @@ _Spot = tuple[str, int, int]
 
 def _within(text: str) -> Iterator[_Spot]:
     """What looks like a credential in a text, whatever is unseen in it, also where a line's end cuts it in two."""
-    seen = text if _plain(text) else UNSEEN.sub("", text)
+    # Of most it can be told at once that nothing is.
+    seen = text if text.isascii() and text.isprintable() else UNSEEN.sub("", text)
     spots = [*_by_form(seen), *_by_name(seen)]
     if any(starmap(_is_cut, pairwise(seen.splitlines()))) and (whole := [*_by_form(_BREAK.sub("", seen))]):
         places = _kept(seen, _BREAK)
-        ends = [place for place in range(1, len(places)) if places[place] > places[place - 1] + 1]
         for rule, start, end in whole:
-            cut = bisect_left(ends, start + LEAST_SIDE)
             spot = rule, places[start], places[end - 1] + 1
-            if cut < len(ends) and ends[cut] <= end - LEAST_SIDE and spot not in spots:
+            within = range(start + LEAST_SIDE, end - LEAST_SIDE + 1)
+            if any(places[at] > places[at - 1] + 1 for at in within) and spot not in spots:
                 spots.append(spot)
-    if len(seen) < len(text):
+    if spots:
         places = _kept(text, UNSEEN)
-        spots = [(rule, places[start], places[end - 1] + 1) for rule, start, end in spots]
-    yield from spots
+        yield from ((rule, places[start], places[end - 1] + 1) for rule, start, end in spots)
 
 
 def _is_cut(line: str, following: str) -> bool:
     """Whether the last word of a line and the first of the next may be one that is drawn."""
-    last, first = line.rstrip()[-LEAST_SIDE:], following.lstrip()[:LEAST_SIDE]
-    if min(len(last), len(first)) < LEAST_SIDE or " " in last or " " in first:
-        return False
-    return _suspect(line.rsplit(maxsplit=1)[-1] + following.split(maxsplit=1)[0])
-
-
-def _plain(text: str) -> bool:
-    """Whether nothing in a text is unseen; of most it can be told at once."""
-    if text.isascii() and text.replace("\n", "").replace("\t", "").replace("\r", "").isprintable():
-        return True
-    return UNSEEN.search(text) is None
+    last, first = line.rstrip().rpartition(" ")[2], following.lstrip().partition(" ")[0]
+    return min(len(last), len(first)) >= LEAST_SIDE and _suspect(last + first)
 
 
 def _kept(text: str, without: re.Pattern[str]) -> list[int]:
@@ -172,8 +161,9 @@ def _kept(text: str, without: re.Pattern[str]) -> list[int]:
 def _by_form(text: str) -> Iterator[_Spot]:
     # Nearly every draft is done here: few words are long, and hardly one of those has a keyword in it.
     suspects = " ".join(word for word in text.split() if len(word) >= _LEAST and _suspect(word)).lower()
-    hits = [number for keyword, number in _KEYWORDS if keyword in suspects] if suspects else []
-    for number in sorted(set(hits)):
+    if not suspects:
+        return
+    for number in sorted({number for keyword, number in _KEYWORDS if keyword in suspects}):
         for start, end in _places(CREDENTIALS[number], text):
             yield CREDENTIALS[number].name, start, end
 
