@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ledgerstone import Budget, CapacityError, Draft, Kind, Lane, Memory, Mode, Recall, Scope, Standing, Trust
+from ledgerstone import Budget, CapacityError, Draft, Kind, Lane, Memory, Mode, Policy, Recall, Scope, Standing, Trust
 from ledgerstone.core import recall as choosing
 from ledgerstone.entrypoints import wire
 from tests.memories import (
@@ -379,6 +379,21 @@ def test_a_recall_repeats_itself(scratch: Scratch) -> None:
     assert scratch.memory.recall("cedar 17th") == first
     assert scratch.reopen().recall("cedar 17th") == first
     assert told(first)[0] == "A cedar, the 17th."
+
+
+@pytest.mark.parametrize("mode", [Mode.RECENT, Mode.BALANCED])
+def test_what_is_new_comes_of_every_namespace(scratch: Scratch, mode: Mode) -> None:
+    """Whichever namespace was made first, what no word finds is shown of each of them."""
+    notes = {scope: f"Water, {scope}." for scope in (Scope.USER, Scope.SESSION, Scope.PROJECT)}
+    for scope, text in notes.items():
+        scratch.memory.remember(text, scope=scope)
+
+    context = scratch.memory.recall(mode=mode)
+
+    assert sorted(filter(None, told(context))) == sorted(notes.values())
+    for scope, text in notes.items():
+        alone = scratch.memory.recall("nothing such", mode=mode, policy=Policy(scopes=(scope,)))
+        assert told(alone) == [text]
 
 
 def test_an_empty_query_is_answered_by_time(ada: Memory) -> None:

@@ -29,6 +29,7 @@ steps = st.one_of(
         st.sampled_from([Kind.NOTE, Kind.FACT, Kind.TASK, Kind.PROSPECTIVE]),
         st.sampled_from([None, None, "gate", "wall"]),
         st.sampled_from([None, None, 2, 6]),
+        st.sampled_from([Scope.PROJECT, Scope.PROJECT, Scope.USER, Scope.SESSION]),
     ),
     st.tuples(st.sampled_from(["retract", "forget", "close", "condense"]), places),
     st.tuples(st.just("wait"), st.integers(1, 5)),
@@ -64,8 +65,8 @@ class World:
     def take(self, step: tuple[object, ...]) -> None:
         """One step, and what could be recalled after it."""
         match step:
-            case ("write", str(name), Kind() as kind, key, lasting):
-                self.write(name, kind, key=key, lasting=lasting)  # type: ignore[arg-type]
+            case ("write", str(name), Kind() as kind, key, lasting, Scope() as scope):
+                self.write(name, kind, scope if name == "ada" else Scope.PROJECT, key=key, lasting=lasting)  # type: ignore[arg-type]
             case ("wait", int(seconds)):
                 self.scratch.wait(seconds)
             case (str(verb), int(place)) if self.told:
@@ -73,7 +74,7 @@ class World:
         self.past[self.scratch.now] = self.recallable()
         self.scratch.wait(1)
 
-    def write(self, name: str, kind: Kind, *, key: str | None, lasting: int | None) -> None:
+    def write(self, name: str, kind: Kind, scope: Scope, *, key: str | None, lasting: int | None) -> None:
         """A new record; under a key it takes the place of those before it, if the store says that it stands."""
         caller: Caller = CALLERS[name]
         expires = None if lasting is None else self.scratch.now + lasting * SECOND
@@ -81,7 +82,7 @@ class World:
         text = f"The cedar, {word}, {name}, which is long enough to be condensed by a shorter text."
         draft = Draft(text=text, kind=kind, key=key, expires=expires, source="talk")
         try:
-            record = self.scratch.by(caller).remember(draft).record
+            record = self.scratch.by(caller).remember(draft, scope=scope).record
         except RuleError:  # an open task is not replaced in passing
             return
         if record.standing is Standing.CURRENT and key is not None:
@@ -113,7 +114,7 @@ class World:
             rests = (chosen.record.address,)
             word = f"word{len(self.told)}"
             draft = Draft(text=f"Cedar {word}.", kind=Kind.SUMMARY, sources=rests, covers=rests)
-            self.told.append(Told(memory.remember(draft).record, word, None, ground=place))
+            self.told.append(Told(memory.remember(draft, scope=chosen.record.scope).record, word, None, ground=place))
 
     def end(self, told: Told) -> None:
         """It stands no more, nor does what condenses it."""
@@ -126,6 +127,11 @@ class World:
     def recallable(self) -> set[str]:
         """The addresses that default recall may show now."""
         return {told.record.address for told in self.told if told.may(self.scratch.now)}
+
+    def covered(self) -> set[str]:
+        """The addresses that a summary in their place may be shown for."""
+        standing = [told for told in self.told if told.ground is not None and told.may(self.scratch.now)]
+        return {self.told[told.ground].record.address for told in standing if told.ground is not None}
 
     def erased(self) -> set[str]:
         """The addresses whose text is gone."""
@@ -154,10 +160,11 @@ def test_default_recall_shows_what_may_be_recalled_and_nothing_else(events: list
     """Nothing stale, superseded, retracted, expired, erased, foreign or below the floor, ever; the rest is found.
 
     Every text holds the word asked for, so that lexical recall is exactly what the model allows. Every open task
-    stands in the modes that promise it.
+    stands in the modes that promise it, and everything new but what a summary covers in mode recent.
     """
     with lived(events) as world:
         allowed = world.recallable()
+        covered = world.covered() & allowed
         tasks = {told.record.address for told in world.told if told.record.status is Status.OPEN} & allowed
         contexts = {mode: world.scratch.memory.recall("cedar", mode=mode, budget=WHOLE) for mode in FREE_MODES}
         single = [shown(world.scratch.memory.recall(told.word)) for told in world.told]
@@ -168,6 +175,7 @@ def test_default_recall_shows_what_may_be_recalled_and_nothing_else(events: list
         obliged = {item.record.address for item in context.items if item.lane is Lane.TASKS}
         assert obliged == (tasks if mode in OBLIGED else set())
     assert shown(contexts[Mode.LEXICAL]) == allowed
+    assert shown(contexts[Mode.RECENT]) == allowed - covered
     for told, found in zip(world.told, single, strict=True):
         assert (told.record.address in found) == (told.record.address in allowed)
 

@@ -459,7 +459,7 @@ class SqliteReader:
         """The records in view, newest first."""
         first, last = _range(number)
         if before is not None:
-            last = (number << _BITS | before) - 1
+            last = min(first + before - 1, last)
         sql = (
             f"SELECT row & {_MASK}, trust, expires, kind FROM record "
             f"WHERE row BETWEEN ? AND ? AND {_seen(view)} ORDER BY row DESC LIMIT ?"
