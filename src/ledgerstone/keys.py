@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 import stat
 import unicodedata
+from itertools import count
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
@@ -31,6 +33,7 @@ COST: Final = {"n": 1 << 17, "r": 8, "p": 1}
 # What a file may ask of us: 1 GiB, and no more.
 MOST_COST: Final = {"n": 1 << 20, "r": 8, "p": 4}
 _SEALED: Final = "ledgerstone sealed key"
+_RETIRED: Final = ".retired-"
 _PINNED_BYTES: Final = 32
 
 
@@ -52,7 +55,9 @@ def prepare(path: str | Path) -> SigningKey:
 
     It has a seed of its own, and the same secret: what was hashed by that must be found again. From here until
     ``settle`` whoever loads the key file holds both, so that a process that ends in between locks nobody out.
+    UsageError where the key file has the name of a retired one.
     """
+    check_name(path)
     where, key = _following(Path(path)), _load(Path(path))
     if not where.exists():
         try:
@@ -82,6 +87,28 @@ def settle(path: str | Path) -> Path | None:
         return None
     flush(where.parent)
     return kept
+
+
+def check_name(path: str | Path) -> None:
+    """Refuse to keep a key in force under ``NAME.retired-1``: whoever clears retired keys away would remove it."""
+    moves = to_its_place(path)
+    if moves is not None:
+        raise UsageError(f"{path}: that is the name of a retired key, and a key in force has another", hint=moves)
+
+
+def to_its_place(path: str | Path) -> str | None:
+    """How a key under the name of a retired one is brought to the place of the key file; None for any other name."""
+    where = Path(path).resolve()
+    name, _, number = where.name.rpartition(_RETIRED)
+    if not (name and number.isdigit()):
+        return None
+    place = where.with_name(name)
+    free = next(aside for at in count(1) if not (aside := place.with_name(f"{name}.replaced-{at}")).exists())
+    first = f"mv {quote(str(place))} {quote(str(free))} && " if place.exists() else ""
+    return (
+        f"bring it to the place of the key file: {first}mv {quote(str(where))} {quote(str(place))}; "
+        "then go on without LEDGERSTONE_KEY_FILE"
+    )
 
 
 def _following(path: Path) -> Path:

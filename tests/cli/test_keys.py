@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -146,3 +147,47 @@ def test_a_backup_carries_the_key_that_is_in_force(bound: Desk, tmp_path: Path) 
     assert wrong.code == 2
     assert not (tmp_path / "there.json").exists()
     assert bound.run("keys", "import", str(tmp_path / "b.db.key"), env=there | WORDS).code == 0
+
+
+def test_a_backup_from_before_a_rotation_is_restored_as_the_page_says(bound: Desk) -> None:
+    """Key files change places, and after each step the key in force is where commands look for it."""
+    key, saved = key_file(bound), bound.home / "before.db"
+    retired, replaced = key.with_name("key.json.retired-1"), key.with_name("key.json.replaced-1")
+    bound.ask("remember", "the kettle is copper")
+    bound.ask("backup", str(saved))
+    old = json.loads(key.read_text())["id"]
+    assert bound.sit(*ROTATE).code == 0
+    bound.ask("remember", "the pot is tin")
+
+    key.rename(replaced)
+    retired.rename(key)
+    assert bound.sit("restore", "--accept", str(saved), "--yes").code == 0
+    restored = bound.ask("doctor")["store"]["signer"]
+    rotated = bound.sit(*ROTATE)
+
+    assert (restored, rotated.code) == (old, 0)
+    assert bound.ask("doctor")["store"]["signer"] == json.loads(key.read_text())["id"] != old
+    assert json.loads(retired.read_text())["id"] == old
+    assert bound.ask("verify", "--full")["findings"] == []
+    assert bound.ask("remember", "the pan is iron")["sequence"]
+
+
+def test_no_key_in_force_is_kept_under_the_name_of_a_retired_one(bound: Desk) -> None:
+    """``rotate`` refuses before it asks, ``restore`` and ``doctor`` say the same; done as they say, it goes through."""
+    key, saved = key_file(bound), bound.home / "before.db"
+    retired = key.with_name("key.json.retired-1")
+    bound.ask("backup", str(saved))
+    assert bound.sit(*ROTATE).code == 0
+    under = {"LEDGERSTONE_KEY_FILE": str(retired)}
+    moves = f"mv {key} {key}.replaced-1 && mv {retired} {key}"
+
+    restored = bound.sit("restore", "--accept", str(saved), "--yes", "--json", env=under)
+    refused = bound.run("keys", "rotate", "--json", env=under)
+    doctor = bound.run("doctor", "--json", env=under)
+
+    assert moves in json.loads(restored.out)["notices"][0]
+    assert (refused.code, moves in json.loads(refused.err)["hint"]) == (2, True)
+    assert [moves in each["hint"] for each in json.loads(doctor.out)["checks"] if each["name"] == "key"] == [True]
+    subprocess.run(["sh", "-c", moves], check=True)
+    assert bound.sit(*ROTATE).code == 0
+    assert bound.ask("verify")["findings"] == []

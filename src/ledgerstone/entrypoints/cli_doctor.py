@@ -29,6 +29,8 @@ MAX_USERS: Final = 8
 MOST_SHOWN: Final = 10_000
 _COLOURS: Final = {"ok": "green", "warning": "yellow", "fault": "red"}
 
+_AS_RETIRED: Final = "under the name of a retired key"
+
 State = Literal["ok", "warning", "fault"]
 
 
@@ -207,7 +209,11 @@ def _opened(door: Door, settings: host.Settings, answer: dict[str, Any]) -> Iter
 
 def _writing(settings: host.Settings, found: Mapping[str, Any]) -> Check:
     if found["writable"]:
-        return Check("key", "ok", f"{found['signer']} signs")
+        from ledgerstone.keys import to_its_place
+
+        moves = to_its_place(settings.key_file)
+        says = f"{found['signer']} signs"
+        return Check("key", "ok", says) if moves is None else Check("key", "warning", f"{says}, {_AS_RETIRED}", moves)
     if found["fixed"]:
         hint = f"see to the modes of {settings.store}, or put it where it can be written"
         return Check("key", "warning", "nothing can be written where the store is; it is only read", hint)

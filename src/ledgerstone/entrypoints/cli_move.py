@@ -75,7 +75,7 @@ def restore(door: Door, source: Path, *, accept: bool, discard: bool, yes: bool)
     from ledgerstone.memory import Memory
 
     moved = Memory.restore(source, settings.store, accept=accept, discard=discard, **given)
-    _tell(door, moved, {})
+    _tell(door, _with_its_key(moved, settings), {})
 
 
 @click.command
@@ -120,7 +120,7 @@ def import_(door: Door, source: str, *, accept: bool) -> None:
 
     with _input(source) as lines:
         moved = Memory.import_lines(lines, settings.store, accept=accept, **given)
-    _tell(door, moved, {})
+    _tell(door, _with_its_key(moved, settings), {})
 
 
 @keys.command
@@ -175,6 +175,10 @@ def rotate(door: Door, *, yes: bool) -> None:
     from before. Programs that have the store open write again once they are restarted.
     """
     settings = door.settings()
+
+    from ledgerstone.keys import check_name
+
+    check_name(settings.key_file)
     door.confirm(f"Retire the key in {settings.key_file}?", yes=yes)
     with door.memory() as memory:
         old = memory.signer
@@ -200,6 +204,17 @@ def _opening(door: Door, settings: host.Settings) -> dict[str, Any]:
         "state": settings.state,
         "anywhere": settings.anywhere,
     }
+
+
+def _with_its_key(moved: Moved, settings: host.Settings) -> Moved:
+    """What was put in place, with a word where the key that signs it now is not where commands look for one."""
+    from ledgerstone.keys import to_its_place
+
+    moves = to_its_place(settings.key_file)
+    if moves is None:
+        return moved
+    notice = f"{settings.key_file} signs this store now, under the name of a retired key; {moves}"
+    return moved._replace(notices=(*moved.notices, notice))
 
 
 def _passphrase(door: Door, *, new: bool) -> str:
