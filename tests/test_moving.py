@@ -307,7 +307,7 @@ def test_a_backup_that_does_not_verify_replaces_nothing(home: Home, backup: Path
 
     with pytest.raises(CorruptionError, match="does not verify"):
         restored(altered, home.path)
-    with pytest.raises(CorruptionError, match="no trusted key"):
+    with pytest.raises(CorruptionError, match="the key does not fit this store"):
         restored(backup, home.path, keys=OTHER_KEYS)
     for strange in (other, empty):
         with pytest.raises(FormatError):
@@ -626,7 +626,7 @@ def test_an_export_is_judged_by_the_key_that_is_trusted(home: Home, tmp_path: Pa
     """Another key's store is refused; the public key alone makes one that can be read."""
     lines = exported(home.path)
 
-    with pytest.raises(CorruptionError, match="no trusted key"):
+    with pytest.raises(CorruptionError, match="the key does not fit this store"):
         imported(lines, tmp_path / "copy.db", keys=OTHER_KEYS)
 
     imported(lines, tmp_path / "copy.db", keys=READ_ONLY)

@@ -37,6 +37,7 @@ from ledgerstone.errors import (
     UnavailableError,
     UsageError,
 )
+from ledgerstone.following import check_fits
 from ledgerstone.identity import Identity, Target
 from ledgerstone.reading import Anchored, Chain, Heads, Reading
 from ledgerstone.store.protocol import Reader, Store, Writer
@@ -194,8 +195,10 @@ class Ledger:
     ) -> tuple[Report, Gone]:
         """What a verification finds, and the heads that were seen here and are gone.
 
-        Unless it is to be ``full``, what was verified here before is not replayed again.
+        Unless it is to be ``full``, what was verified here before is not replayed again. Raises CorruptionError for
+        keys that do not fit the store.
         """
+        check_fits(reader, self.keyring)
         report = self._resumed(reader, watch) if not full else verifying.verify(reader, self.keyring, watch)
         if self.anchors is None:
             return report, {}

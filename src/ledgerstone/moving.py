@@ -28,6 +28,7 @@ from ledgerstone.errors import (
     UnavailableError,
     UsageError,
 )
+from ledgerstone.following import check_fits
 from ledgerstone.identity import Identity
 from ledgerstone.ledger import DeniedError, Ledger, owner_of
 from ledgerstone.reading import Heads, Reading
@@ -325,6 +326,7 @@ def verified(reader: Reader, keyring: Keyring, what: str) -> Report:
     """A full verification that found nothing; else CorruptionError, and FormatError where there is no store at all."""
     if reader.first_chain() is None:
         raise FormatError(f"{what} holds no store")
+    check_fits(reader, keyring)
     report = verifying.verify(reader, keyring)
     if not report.ok:
         first, more = report.findings[0], len(report.findings) - 1

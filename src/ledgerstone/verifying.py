@@ -17,6 +17,7 @@ from ledgerstone.core.values import Ending, Finding, Report, Scope
 from ledgerstone.core.verify import Authorities, Replay, Replayed, check_head, check_signature
 from ledgerstone.core.words import ANALYZER
 from ledgerstone.errors import CorruptionError, FormatError, RuleError, UsageError
+from ledgerstone.following import check_fits
 from ledgerstone.settling import Settled
 from ledgerstone.store.protocol import (
     FOLD_EVERY,
@@ -508,6 +509,7 @@ def rebuild(writer: Writer, keyring: Keyring, *, alone: bool = False) -> Report:
 
     With ``alone`` other namespaces, and contents of the store chain, may have been left out.
     """
+    check_fits(writer, keyring)
     heads: dict[str, tuple[int, bytes]] = {}
     commits = entries = 0
     authorities = Authorities()

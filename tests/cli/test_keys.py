@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Desk
+from tests.stores import plain_client
 
 WORDS = {"LEDGERSTONE_PASSPHRASE": "correct horse battery"}
 ROTATE = ("keys", "rotate", "--yes")
@@ -191,3 +192,34 @@ def test_no_key_in_force_is_kept_under_the_name_of_a_retired_one(bound: Desk) ->
     subprocess.run(["sh", "-c", moves], check=True)
     assert bound.sit(*ROTATE).code == 0
     assert bound.ask("verify")["findings"] == []
+
+
+@pytest.mark.parametrize("command", [("verify",), ("rebuild",), ("verify", "--accept", "--yes")])
+def test_a_key_file_of_another_store_is_no_damage(
+    bound: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    """One refusal says which key signs and which is here; a head that nobody signed stays damage, under either key."""
+    store, key = Path(bound.ask("doctor")["files"][0]["path"]), key_file(bound)
+    name = json.loads(key.read_text())["id"]
+    monkeypatch.setenv("LEDGERSTONE_HOME", str(tmp_path / "other"))
+    bound.ask("init")
+    other = key_file(bound)
+    monkeypatch.setenv("LEDGERSTONE_STORE", str(store))
+
+    code, error = bound.refuse(*command)
+
+    assert (code, error["code"]) == (4, "corruption")
+    assert f"the key does not fit this store: {name} signs it" in error["message"]
+    assert json.loads(other.read_text())["id"] in error["message"]
+    assert "LEDGERSTONE_KEY_FILE" in error["hint"]
+    monkeypatch.setenv("LEDGERSTONE_KEY_FILE", str(key))
+    assert bound.ask("verify")["findings"] == []
+    client = plain_client(store)
+    client.execute("UPDATE chain SET signature = zeroblob(64) WHERE number = 1")
+    client.close()
+    for file in (key, other):
+        monkeypatch.setenv("LEDGERSTONE_KEY_FILE", str(file))
+        damaged = bound.invoke(*command)
+        assert damaged.exit_code == 4
+        assert "does not fit" not in damaged.output
+        assert "no trusted key signed" in damaged.output
