@@ -569,6 +569,20 @@ def test_a_trigger_speaks_up_when_all_its_words_occur(ada: Memory) -> None:
     ]
 
 
+def test_what_is_not_called_keeps_its_place_among_the_newest(ada: Memory) -> None:
+    """A reminder that only shares a word with the query is shown for being new; once called it speaks up."""
+    ada.remember_many([f"deploy deploy deploy {n}" for n in range(80)])
+    ada.remember(Draft(text="Call the deploy desk.", kind=Kind.PROSPECTIVE, triggers=("freeze window",)))
+
+    waiting = ada.recall("deploy")
+    called = ada.recall("deploy in the freeze window")
+
+    assert in_lane(waiting, Lane.RECENT)[0] == "Call the deploy desk."
+    assert "not_due" not in waiting.omitted
+    assert "Call the deploy desk." in told(called)
+    assert "Call the deploy desk." not in in_lane(called, Lane.RECENT)
+
+
 def test_a_procedure_is_called_by_its_words(ada: Memory) -> None:
     """One that holds a word of the query comes in the procedural lane, though words find much else before it."""
     ground = ada.remember("Deploys go through the gate.").record

@@ -346,6 +346,9 @@ def _candidates(asked: Asked) -> tuple[Candidates, list[str]]:
     found, said = (Candidates([], {}, {}), []) if mode is Mode.RECENT else _found(asked)
     cues, told = _cues(asked) if mode in OBLIGED else ([], [])
     recent = [] if mode is Mode.LEXICAL else _recent(asked)
+    newest = frozenset(recent) - found.lanes.keys()
+    # What only shares a word with the query, and is not called yet, keeps its place among the newest.
+    cues = [spot for spot in cues if spot not in newest or _speaks(asked, spot)]
     lanes = dict.fromkeys(recent, Lane.RECENT) | dict.fromkeys(cues, Lane.PROCEDURAL) | found.lanes
     spots = ranking.interleave(found.spots, cues, recent, turns=(FOUND_TURN,))
     return Candidates(spots, lanes, found.scores), said + told
@@ -427,6 +430,13 @@ def _passing(reader: Reader, sight: Sight, positions: Iterable[int]) -> list[int
     """Those positions whose records may be recalled, in their order."""
     rows = reader.candidates(sight.where.number, list(positions), sight.sieve.view)
     return [row.position for row in rows if sight.sieve.passes(row)]
+
+
+def _speaks(asked: Asked, spot: Spot) -> bool:
+    """Whether what stands at a spot speaks up by itself."""
+    sight = asked.sights[spot.order]
+    record = asked.reading.record(sight.where, sight.place.scope, spot.position, view=sight.sieve.view, now=sight.now)
+    return _cued(record, asked.words, sight.now)
 
 
 def _cued(record: Record, words: Sequence[str], now: int) -> bool:
