@@ -159,3 +159,35 @@ def test_one_of_a_thing_is_not_several() -> None:
     """A count is in the word that fits it."""
     assert [rendering.count(each, "entry", "entries") for each in (0, 1, 2)] == ["0 entries", "1 entry", "2 entries"]
     assert [rendering.count(each, "text") for each in (0, 1, 2)] == ["0 texts", "1 text", "2 texts"]
+
+
+class MuteError(Exception):
+    """An error that cannot say what is wrong."""
+
+    def __str__(self) -> str:
+        """Raise in its turn."""
+        raise RuntimeError
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (ValueError("no model"), "ValueError: no model"),
+        (ValueError("f\udcff"), "ValueError: f\\udcff"),
+        (ValueError("a\nb\x1b[2J\u202ec"), "ValueError: a\\nb\\x1b[2J\\u202ec"),
+        (MuteError(), "MuteError: it cannot say what is wrong"),
+    ],
+    ids=["plain", "surrogate", "controls", "mute"],
+)
+def test_an_error_is_told_in_one_printable_line(error: Exception, said: str) -> None:
+    """Its class and what it says, with whatever cannot be shown spelled out."""
+    assert rendering.told(error) == said
+
+
+@given(texts)
+def test_what_an_error_says_is_cut(text: str) -> None:
+    """However long it is, and however much longer for being spelled out."""
+    told = rendering.told(ValueError(text * 100))
+
+    assert len(told) <= rendering.MAX_TOLD
+    assert told.isprintable()

@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from ledgerstone import Memory, Mode
+from ledgerstone import Memory, Mode, UnavailableError
 from ledgerstone.core.receipts import SCORER
 from ledgerstone.semantic import Function, Lane, static_table
 from tests.stores import KEYS, OWNER, clock
@@ -26,6 +26,24 @@ def opened(path: Path, lane: Lane) -> Memory:
 def broken(texts: Sequence[str]) -> list[list[float]]:
     """An encoder that has run out of luck."""
     raise RuntimeError(f"no luck with {len(texts)}")
+
+
+class MuteError(Exception):
+    """An error that cannot say what is wrong."""
+
+    def __str__(self) -> str:
+        """Raise in its turn."""
+        raise RuntimeError
+
+
+def mute(texts: Sequence[str]) -> list[list[float]]:
+    """An encoder that fails and cannot say why."""
+    raise MuteError(texts)
+
+
+def torn(texts: Sequence[str]) -> list[list[float]]:
+    """An encoder whose complaint is no text that UTF-8 can hold."""
+    raise ValueError(f"f\udcff\x1b\n\u202e{len(texts)}")
 
 
 def missing() -> Function:
@@ -61,8 +79,14 @@ def test_receipt_names_the_encoder_that_had_a_say(tmp_path: Path) -> None:
     [
         (Lane(lambda: Function(broken, "broken", "1", 2)), "RuntimeError: no luck with 1"),
         (Lane(missing), "numpy is not installed (pip install 'ledgerstone[semantic]')"),
+        (Lane(lambda: Function(torn, "torn", "1", 2)), "ValueError: f\\udcff\\x1b\\n\\u202e1"),
+        (Lane(lambda: Function(mute, "mute", "1", 2)), "MuteError: it cannot say what is wrong"),
+        (
+            Lane(lambda: Function(broken, "\ud800", "1", 2)),
+            "UsageError: a model's name and version: 1 to 64 bytes, printable, without /, not '\\ud800'",
+        ),
     ],
-    ids=["raises", "cannot be loaded"],
+    ids=["raises", "cannot be loaded", "says no text", "says nothing", "has no name"],
 )
 def test_failing_encoder_is_told_and_words_stand(tmp_path: Path, lane: Lane, said: str) -> None:
     """The answer says so once, its receipt names no model, and in every mode there is what words find without it."""
@@ -75,6 +99,36 @@ def test_failing_encoder_is_told_and_words_stand(tmp_path: Path, lane: Lane, sai
             assert found.scorer == SCORER
             assert found.items == without.items
             assert found.items[0].record.text == NOTES[1]
+
+
+def test_encoder_that_cannot_say_what_is_wrong_ends_indexing_with_an_error_of_ours(tmp_path: Path) -> None:
+    """As any other that fails; one that works indexes the same texts."""
+    with opened(tmp_path / "store.db", Lane(lambda: Function(mute, "mute", "1", 2))) as memory:
+        with pytest.raises(UnavailableError, match="MuteError: it cannot say what is wrong"):
+            memory.index_vectors()
+        assert Memory(memory._ledger, OWNER, Lane(static_table)).index_vectors().done == len(NOTES)
+
+
+class Growing:
+    """An encoder that another dimension is set for while it is at work."""
+
+    name, version, dimension = "growing", "1", 2
+
+    def encode(self, texts: Sequence[str]) -> list[list[float]]:
+        """As many numbers as its dimension."""
+        return [[1.0, *([float(len(text))] * (self.dimension - 1))] for text in texts]
+
+
+def test_another_dimension_is_another_model(tmp_path: Path) -> None:
+    """What was encoded before it changed is encoded anew: nothing is damaged, and nothing is said to be."""
+    encoder = Growing()
+    with opened(tmp_path / "store.db", Lane(lambda: encoder)) as memory:
+        before = memory.recall("bridge")
+        encoder.dimension = 3
+        after = memory.recall("bridge")
+
+    assert before.notices == after.notices == ()
+    assert (before.scorer, after.scorer) == (f"{SCORER} growing/1/2:200", f"{SCORER} growing/1/3:200")
 
 
 def test_encoder_is_not_asked_where_meaning_has_no_part(tmp_path: Path) -> None:

@@ -93,8 +93,9 @@ def test_receipt_names_the_scorer_that_had_a_say(memory: Memory) -> None:
         (lambda _, texts: [float("nan")] * len(texts), "not finite numbers"),
         (lambda _, texts: [float("inf")] * len(texts), "not finite numbers"),
         (lambda _, __: None, "TypeError"),
+        (lambda _, texts: [float(f"f\udcff\n{len(texts)}")], "could not convert string to float: 'f\\udcff\\n4'"),
     ],
-    ids=["raises", "count", "nan", "infinite", "nothing"],
+    ids=["raises", "count", "nan", "infinite", "nothing", "surrogate"],
 )
 def test_failing_scorer_is_told_and_the_order_stands(
     memory: Memory, function: Callable[[str, Sequence[str]], Iterable[float]], said: str
@@ -122,7 +123,7 @@ def test_only_the_order_of_its_numbers_and_their_distance_count(memory: Memory) 
 
 def test_scorer_without_a_name_is_refused(memory: Memory) -> None:
     """It could not be told from another; with one, and with the longest names of all, a receipt can hold it."""
-    for name, version in (("", "1"), ("x", ""), ("x/y", "1"), ("x" * 65, "1")):
+    for name, version in (("", "1"), ("x", ""), ("x/y", "1"), ("x" * 65, "1"), ("\ud800", "1"), ("x", "1\n")):
         with pytest.raises(UsageError, match="1 to 64 bytes"):
             memory.recall("lamp", semantic_scorer=Scorer(lambda _, texts: [0.0] * len(texts), name, version))
 

@@ -106,8 +106,14 @@ def weight_of(encoder: Encoder) -> int:
 
 def check_name(part: object) -> str:
     """A name or version of a model, if it can stand for one; else UsageError."""
-    if not isinstance(part, str) or not 1 <= len(part.encode("utf-8", "replace")) <= MAX_NAME_BYTES or "/" in part:
-        raise UsageError(f"a model's name and version: 1 to {MAX_NAME_BYTES} bytes without /, not {part!r}")
+    # What is printable is no surrogate either, and has bytes to be counted.
+    if (
+        not isinstance(part, str)
+        or not part.isprintable()
+        or "/" in part
+        or not 1 <= len(part.encode()) <= MAX_NAME_BYTES
+    ):
+        raise UsageError(f"a model's name and version: 1 to {MAX_NAME_BYTES} bytes, printable, without /, not {part!r}")
     return part
 
 

@@ -15,6 +15,7 @@ from ledgerstone.core import fusion, ranking
 from ledgerstone.core.authority import Caller
 from ledgerstone.core.entries import decode_content
 from ledgerstone.core.projection import searchable
+from ledgerstone.core.rendering import MAX_TOLD, one_line, told
 from ledgerstone.core.words import STOP_WORDS, index_words, token
 from ledgerstone.errors import UnavailableError
 from ledgerstone.identity import Identity
@@ -36,7 +37,6 @@ MATCHED: Final = 60
 FRESH: Final = 128
 # How many texts are encoded between two commits of vectors.
 INDEX_BATCH: Final = 256
-MAX_PROBLEM_CHARACTERS: Final = 120
 LAST: Final = (1 << 40) - 1
 DAMAGED: Final = "the vectors of this namespace are damaged; run: ledgerstone rebuild"
 # What stands after an apostrophe and says nothing: Ann's, don't.
@@ -103,9 +103,10 @@ def guarded() -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        raise BrokenError(f"{error.name} is not installed (pip install 'ledgerstone[semantic]')") from error
+        missing = one_line(str(error.name)[:MAX_TOLD])[:MAX_TOLD]
+        raise BrokenError(f"{missing} is not installed (pip install 'ledgerstone[semantic]')") from error
     except Exception as error:
-        raise BrokenError(f"{type(error).__name__}: {error}"[:MAX_PROBLEM_CHARACTERS]) from error
+        raise BrokenError(told(error)) from error
 
 
 class Lane:
@@ -122,7 +123,8 @@ class Lane:
         self._encoder: Encoder | None = None
         # By store and chain, since one encoder may be at work on several stores.
         self._matrices: dict[tuple[str | None, int], _Matrix] = {}
-        self._fresh: OrderedDict[str, bytes] = OrderedDict()
+        # By model and text: the model may change under its encoder.
+        self._fresh: OrderedDict[tuple[str, str], bytes] = OrderedDict()
         self.fresh = fresh
 
     @property
@@ -148,9 +150,10 @@ class Lane:
 
     def newest(self, texts: Mapping[int, str]) -> dict[int, bytes]:
         """Vectors of texts that are not indexed yet, each encoded once."""
-        missing = [text for text in dict.fromkeys(texts.values()) if text not in self._fresh]
-        self._fresh.update(zip(missing, self.encode(missing), strict=True))
-        found = {position: self._fresh[text] for position, text in texts.items()}
+        model = self.model
+        missing = [text for text in dict.fromkeys(texts.values()) if (model, text) not in self._fresh]
+        self._fresh.update(zip(((model, text) for text in missing), self.encode(missing), strict=True))
+        found = {position: self._fresh[model, text] for position, text in texts.items()}
         while len(self._fresh) > 4 * max(self.fresh, 1):
             self._fresh.popitem(last=False)
         return found
