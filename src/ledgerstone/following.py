@@ -17,11 +17,10 @@ _MARK: Final = b'"entry":"key"'
 
 
 class Enrolment(NamedTuple):
-    """A key as the store chain enrolled it: by which of its commits, and when."""
+    """A key as the store chain enrolled it: by which of its commits."""
 
     entry: KeyEntry
     sequence: int
-    at: int
 
 
 def in_force(reader: Reader, row: ChainRow, keyring: Keyring) -> Keyring:
@@ -31,7 +30,7 @@ def in_force(reader: Reader, row: ChainRow, keyring: Keyring) -> Keyring:
     that key is believed no more. Without such a key nothing is trusted.
     """
     trusted, kept = keyring, reader.signatures(row.number)
-    for sequence, entry in _entries(reader, row.number):
+    for entry, sequence in _entries(reader, row.number):
         data, signature = reader.header(row.number, sequence), kept.get(sequence)
         if entry.retires not in trusted.public or data is None or signature is None:
             continue
@@ -77,17 +76,12 @@ def check_fits(reader: Reader, keyring: Keyring) -> None:
 def enrolled(reader: Reader) -> Iterator[Enrolment]:
     """The keys that a verified store enrolled, oldest first."""
     row = reader.chain(reader.first_chain() or "")
-    for sequence, entry in () if row is None else _entries(reader, row.number):
-        header = reader.header(row.number, sequence) if row is not None else None
-        # What cannot be read is a fault that the verification names.
-        with suppress(CorruptionError):
-            if header is not None:
-                yield Enrolment(entry, sequence, entries.read_stamp(header)[0].at)
+    return iter(()) if row is None else _entries(reader, row.number)
 
 
-def _entries(reader: Reader, number: int) -> Iterator[tuple[int, KeyEntry]]:
+def _entries(reader: Reader, number: int) -> Iterator[Enrolment]:
     for position, sequence in sorted((row.position, row.sequence) for row in reader.catalog(number, "key")):
         data = reader.entry(number, position)
         entry = None if data is None else entries.decode_entry(data)
         if isinstance(entry, KeyEntry):
-            yield sequence, entry
+            yield Enrolment(entry, sequence)

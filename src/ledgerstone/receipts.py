@@ -13,7 +13,7 @@ from ledgerstone.core import receipts
 from ledgerstone.core.authority import Caller
 from ledgerstone.core.entries import KeyEntry, decode_header
 from ledgerstone.core.merkle import leaf_hash
-from ledgerstone.core.receipts import MAX_RECEIPTS, Drawn, End, Receipt
+from ledgerstone.core.receipts import MAX_RECEIPTS, Drawn, Receipt
 from ledgerstone.core.signing import Keyring
 from ledgerstone.core.values import Finding, Policy, Recall
 from ledgerstone.errors import CorruptionError, NotFoundError, UsageError
@@ -57,7 +57,7 @@ class Keys(NamedTuple):
     """By which keys receipts are checked, and where those ended that others took over from."""
 
     keyring: Keyring
-    ended: Mapping[str, End]
+    ended: Mapping[str, int]
 
 
 class Checked(NamedTuple):
@@ -123,7 +123,7 @@ def _theirs(drawn: Drawn, identity: Identity) -> bool:
 def keys(trusted: Keyring, enrolled: Iterable[Enrolment]) -> Keys:
     """The trusted keys, and those by which the store was signed before them: what they signed then still counts."""
     every = list(enrolled)
-    ended = {entry.retires: End(sequence, at) for entry, sequence, at in every if entry.retires is not None}
+    ended = {entry.retires: sequence for entry, sequence in every if entry.retires is not None}
     return Keys(Keyring(pins=(*trusted.public.values(), *(one.entry.public for one in every))), ended)
 
 
@@ -132,15 +132,15 @@ def _proven(reading: Reading) -> Iterator[Enrolment]:
     for row in reading.reader.catalog(reading.store.number, "key"):
         proven = reading.listed(row).proven
         if isinstance(proven.entry, KeyEntry):
-            yield Enrolment(proven.entry, proven.sequence, proven.stamp.at)
+            yield Enrolment(proven.entry, proven.sequence)
 
 
 def _judged(reader: Reader, drawn: Drawn, by: Keys) -> tuple[Receipt | None, str | None]:
     """A receipt that holds by itself, and whose key signed while it was in force; or what is wrong with it."""
     receipt, wrong = receipts.check(drawn, by.keyring)
-    end = None if receipt is None else by.ended.get(receipt.signer)
-    if receipt is not None and end is not None:
-        wrong = receipts.outlived(receipt, end, _points(reader, receipt))
+    ended = None if receipt is None else by.ended.get(receipt.signer)
+    if receipt is not None and ended is not None:
+        wrong = receipts.outlived(receipt, ended, _points(reader, receipt))
     return (receipt, None) if wrong is None else (None, wrong)
 
 

@@ -94,13 +94,6 @@ class Drawn(NamedTuple):
     query: bytes
 
 
-class End(NamedTuple):
-    """Where a key ended: by which commit of the store chain another one took over, and when."""
-
-    sequence: int
-    at: int
-
-
 def draw(
     context: Recall,
     policy: Policy,
@@ -208,13 +201,12 @@ def check(drawn: Drawn, keyring: signing.Keyring) -> tuple[Receipt | None, str |
     return (receipt, None) if wrong is None else (None, wrong)
 
 
-def outlived(receipt: Receipt, end: End, points: Iterable[int]) -> str | None:
+def outlived(receipt: Receipt, ended: int, points: Iterable[int]) -> str | None:
     """How a receipt shows that the key which signed it had ended by then, or None.
 
-    ``points`` are the sequences of the store chain at which its heads were made.
+    ``ended`` is the commit of the store chain by which another key took over, ``points`` are the commits of it at which
+    the receipt's heads were made. Its date says nothing: it is the clock's, and that may have been ahead.
     """
-    if receipt.at > end.at:
-        return f"it is dated after its key was retired (signer {receipt.signer})"
-    if any(point >= end.sequence for point in points):
+    if any(point >= ended for point in points):
         return f"it names a head from after its key was retired (signer {receipt.signer})"
     return None
