@@ -9,6 +9,7 @@ import shutil
 import signal
 import stat
 import threading
+import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -334,6 +335,46 @@ def test_a_store_that_nobody_touched_is_not_verified_again(desk: Desk, checks: l
 
     with desk.open() as memory:
         assert len(memory.list_records().items) == 2
+
+    assert checks == []
+
+
+def test_the_owner_that_sqlite_gives_its_log_is_no_edit(desk: Desk, checks: list[Report]) -> None:
+    """Run by root it sets that whenever it opens the log; one byte more in the log is an edit."""
+    log = Path(f"{desk.path}-wal")
+    with desk.open() as memory:
+        memory.remember("the second thing", scope=Scope.USER)
+        log.chmod(0o600)
+        desk.open().close()
+        memory.list_records()
+        untouched = len(checks)
+        with log.open("ab") as file:
+            file.write(b"x")
+        memory.list_records()
+
+    assert (untouched, len(checks)) == (0, 1)
+
+
+def test_an_opening_waits_for_a_look_that_is_just_being_recorded(
+    desk: Desk, checks: list[Report], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A commit whose writer is a moment behind with remembering it costs whoever opens the store no verification."""
+    with desk.open() as memory:
+        record, held = Anchors.record, threading.Event()
+
+        def late(*arguments: Any, **named: Any) -> None:
+            held.set()
+            time.sleep(0.05)
+            record(*arguments, **named)
+
+        monkeypatch.setattr(Anchors, "record", late)
+        writer = threading.Thread(target=memory.remember, args=("the second thing",), kwargs={"scope": Scope.USER})
+        writer.start()
+        assert held.wait(10)
+        monkeypatch.setattr(Anchors, "record", record)
+        with desk.open() as other:
+            assert len(other.list_records().items) == 2
+        writer.join()
 
     assert checks == []
 

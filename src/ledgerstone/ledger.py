@@ -89,7 +89,6 @@ class Ledger:
         "_edits",
         "_lock",
         "_mark",
-        "_opened",
         "_refusals",
         "_signed",
         "anchors",
@@ -114,7 +113,6 @@ class Ledger:
         self._edits: int | None = None
         self._mark: bytes | None = None
         # True once the files were found to be as they should be.
-        self._opened = False
         self.keyring = keyring
         self._signed = keyring.signer is not None
         self.clock = clock
@@ -298,18 +296,18 @@ class Ledger:
                 self.anchors.record(lambda: mark if mark == self.store.mark() else None, report.heads)
             # Of its receipts none was checked.
             self.keep_verified(report.heads)
-        self.heads.fenced = self._opened = True
+        self.heads.fenced = True
         self._edits, self._mark = edits, mark
 
     def _ours(self, mark: bytes | None) -> bool:
         """Whether the files look as our last write left them; one that is just being recorded is waited for."""
         if mark is None or self.anchors is None:
             return True
+        if not self.anchors.recorded():
+            return False
         for _ in range(RECORDING_TRIES):
             if self.anchors.unchanged(mark):
                 return True
-            if not self._opened:
-                return False
             time.sleep(RECORDING_SECONDS)
             mark = self.store.mark() or mark
         return False
@@ -339,7 +337,7 @@ class Ledger:
     def trust(self, heads: Mapping[str, tuple[int, bytes]], left: bytes | None, *, back: bool = False) -> str | None:
         """Take the files as they were ``left``: they were verified so, or written anew from verified history."""
         self.heads = Heads()
-        self.heads.fenced = self._opened = self.anchors is not None
+        self.heads.fenced = self.anchors is not None
         self._edits = None
         # Whoever verified all of it, receipts too, says so after that.
         self.keep_verified({})

@@ -35,7 +35,11 @@ _NO_LOG: Final[_Look] = (0, 0, 0, 0, 0)
 
 
 def mark(path: Path) -> bytes:
-    """How database and WAL look from outside: a hash over device, inode, size and times, by ``stat`` only."""
+    """How database and WAL look from outside: a hash over device, inode, size and times, by ``stat`` only.
+
+    Of the WAL without the time of its last change of owner or mode: SQLite, run by root, sets the owner whenever it
+    opens one, and that is nobody's edit.
+    """
     return _mark(*_looks(path))
 
 
@@ -56,7 +60,7 @@ def _looks(path: Path) -> tuple[_Look, _Look]:
             seen.append(_NO_LOG)
         else:
             seen.append((found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns))
-    return seen[0], seen[1]
+    return seen[0], (*seen[1][:4], 0)
 
 
 def _fixed(path: Path) -> bool:
