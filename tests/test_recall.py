@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +14,8 @@ from hypothesis import strategies as st
 from ledgerstone import Budget, CapacityError, Draft, Kind, Lane, Memory, Mode, Policy, Recall, Scope, Standing, Trust
 from ledgerstone.core import recall as choosing
 from ledgerstone.entrypoints import wire
+from ledgerstone.semantic import Function
+from ledgerstone.semantic import Lane as Meaning
 from tests.memories import (
     ADA,
     ELSEWHERE,
@@ -78,7 +81,8 @@ def test_baselines_promise_no_tasks(ada: Memory, mode: Mode) -> None:
 def test_too_many_tasks_say_what_they_need(ada: Memory) -> None:
     """The error names bytes and items; with exactly those the recall succeeds, with less of either it does not."""
     ada.remember_many([Draft(text=f"Water tree {n}." + "!" * 200, kind=Kind.TASK) for n in range(5)])
-    need = ada.recall("", mode=Mode.BALANCED, budget=Budget(items=5, bytes=8192)).bytes
+    whole = ada.recall("", mode=Mode.BALANCED, budget=Budget(items=5, bytes=8192))
+    need = whole.bytes - choosing.envelope(whole.notices) + choosing.envelope(())
 
     with pytest.raises(CapacityError, match=f"the 5 open tasks need {need} bytes and 5 items") as refused:
         ada.recall("", budget=Budget(bytes=need - 1))
@@ -87,6 +91,23 @@ def test_too_many_tasks_say_what_they_need(ada: Memory) -> None:
 
     assert "ledgerstone list tasks" in refused.value.hint
     assert len(ada.recall("", budget=Budget(bytes=need, items=5)).items) == 5
+
+
+def test_notices_alone_refuse_no_recall(ada: Memory) -> None:
+    """Where several things are degraded and little room is left, the answer counts what it could not say."""
+
+    def broken(texts: Sequence[str]) -> list[list[float]]:
+        raise ValueError("no model " * 10 + str(len(texts)))
+
+    degraded = Memory(ada._ledger, ada.caller, Meaning(lambda: Function(broken, "broken", "1", 2)))
+    for part in range(2):
+        degraded.remember_many([Draft(text=f"Later {part} {n}.", kind=Kind.PROSPECTIVE) for n in range(150)])
+
+    whole, least = degraded.recall("cedar"), degraded.recall("cedar", budget=Budget(bytes=512))
+
+    assert "notices" not in whole.omitted
+    assert least.omitted["notices"] == len(whole.notices) - len(least.notices) > 0
+    assert compact(least) <= least.bytes <= 512
 
 
 def test_the_item_budget_is_kept(ada: Memory) -> None:
@@ -139,7 +160,7 @@ def test_a_context_fits_its_budget_as_it_is_sent(grove: Scratch, query: str, bud
 
 def test_the_envelope_holds_every_reason_and_a_receipt() -> None:
     """With all reasons in the millions and a receipt, an answer without entries takes no more than what is charged."""
-    reasons = ("bytes", "items", "tokens", "below_floor", "expired", "filtered", "not_due", "erased")
+    reasons = ("bytes", "items", "tokens", "below_floor", "expired", "filtered", "not_due", "erased", "notices")
     context = Recall(
         mode=Mode.BALANCED,
         query="",

@@ -128,11 +128,17 @@ def assemble(
         tasks = _maintained(asked)
     else:
         tasks = _tasks(asked) if policy.mode in OBLIGED else []
-        found, told = _candidates(asked)
-        notices += told
+        found, degraded = _candidates(asked)
+        notices += degraded
     notices += said
-    chosen, left_out, used, tokens = recall.select(
-        tasks, found.spots, _prover(asked, found), budget=budget, overhead=recall.envelope(notices), count=count
+    chosen, left_out, used, tokens, told = recall.select(
+        tasks,
+        found.spots,
+        _prover(asked, found),
+        budget=budget,
+        overhead=recall.envelope(()),
+        notices=notices,
+        count=count,
     )
     omitted = dict(left_out)
     for sight in sights:
@@ -147,7 +153,7 @@ def assemble(
         bytes=used,
         tokens=tokens,
         omitted=omitted,
-        notices=tuple(notices),
+        notices=told,
         scorer=" ".join((SCORER, *dict.fromkeys(models))),
     )
 

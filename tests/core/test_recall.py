@@ -97,7 +97,7 @@ def test_a_context_is_tasks_and_then_what_fits(tasks: list[int], rest: list[int]
         with pytest.raises(CapacityError, match=f"the {len(obliged)} open tasks need {need} bytes"):
             recall.select(obliged, candidates, prove, budget=limits, overhead=OVERHEAD)
         return
-    chosen, left_out, used, _ = recall.select(obliged, candidates, prove, budget=limits, overhead=OVERHEAD)
+    chosen, left_out, used, _, _ = recall.select(obliged, candidates, prove, budget=limits, overhead=OVERHEAD)
 
     assert list(chosen[: len(obliged)]) == obliged
     assert used == OVERHEAD + sum(map(cost, chosen)) <= budget
@@ -115,7 +115,7 @@ def test_what_is_not_admitted_is_counted_by_its_reason() -> None:
     """And does not take a place."""
     candidates: list[Record | str] = ["stale", "stale", record(1), "expired", "stale"]
 
-    chosen, left_out, _, _ = recall.select([], candidates, prove, budget=Budget(items=1), overhead=0)
+    chosen, left_out, _, _, _ = recall.select([], candidates, prove, budget=Budget(items=1), overhead=0)
 
     assert [item.record.sequence for item in chosen] == [1]
     assert left_out == {"stale": 2, "items": 2}
@@ -127,7 +127,7 @@ def test_an_entry_costs_what_it_says_of_its_lane() -> None:
     def new(found: Record, rank: int) -> Recalled:
         return Recalled(record=found, lane=Lane.RECENT, rank=rank)
 
-    chosen, _, used, _ = recall.select([], [record(1)], new, budget=Budget(), overhead=OVERHEAD)
+    chosen, _, used, _, _ = recall.select([], [record(1)], new, budget=Budget(), overhead=OVERHEAD)
 
     assert used == OVERHEAD + cost(chosen[0]) == OVERHEAD + recall.size(recall.lean(record(1), None)) + 16
 
@@ -136,7 +136,7 @@ def test_what_is_there_already_is_passed_over() -> None:
     """Neither chosen twice nor counted as left out."""
     candidates: list[Record | str] = [record(1, open_task=True), record(2), record(2)]
 
-    chosen, left_out, _, _ = recall.select([task(1)], candidates, prove, budget=Budget(), overhead=0)
+    chosen, left_out, _, _, _ = recall.select([task(1)], candidates, prove, budget=Budget(), overhead=0)
 
     assert [item.record.sequence for item in chosen] == [1, 2]
     assert left_out == {}
@@ -146,7 +146,7 @@ def test_a_rank_is_a_place_in_the_context() -> None:
     """Counted over all lanes."""
     candidates: list[Record | str] = [record(1), "stale", record(2)]
 
-    chosen, _, _, _ = recall.select([task(0)], candidates, prove, budget=Budget(), overhead=0)
+    chosen, _, _, _, _ = recall.select([task(0)], candidates, prove, budget=Budget(), overhead=0)
 
     assert [item.rank for item in chosen] == [0, 1, 2]
 
@@ -196,6 +196,22 @@ def test_notices_count(notices: list[str]) -> None:
     assert recall.envelope(notices) >= recall.envelope([]) + sum(len(notice.encode()) for notice in notices)
 
 
+@pytest.mark.parametrize("tokens", [None, 300])
+def test_notices_take_what_the_tasks_leave(tokens: int | None) -> None:
+    """Whole, in their order; one that does not fit is counted, and never costs a task its place."""
+    bare = recall.envelope(())
+    room = recall.envelope(["short"]) + cost(task(0))
+    budget = Budget(bytes=room, tokens=tokens)
+
+    with_task = recall.select([task(0)], [], prove, budget=budget, overhead=bare, notices=["n" * 600, "short", "more"])
+    without = recall.select([], [], prove, budget=budget, overhead=bare, notices=["n" * 600])
+
+    assert (list(with_task.items), with_task.notices) == ([task(0)], ("short",))
+    assert with_task.left_out == {"notices": 2}
+    assert with_task.bytes == room
+    assert (without.items, without.notices, without.left_out) == ((), (), {"notices": 1})
+
+
 # Single characters whose canonical form is as long as their UTF-8, longer, and much longer.
 SIGNS = ["a", "\u00e9", "\U0001f333", '"', "\\", "\n", "\x01", "\u2028"]
 # A context's notices may take so many bytes beside the longest tasks, and there are no more of them than this.
@@ -240,12 +256,14 @@ def test_a_default_recall_holds_all_tasks_that_are_admitted(
     scope = data.draw(st.sampled_from(Scope))
     trust = data.draw(st.sampled_from([trust for trust in Trust if trust >= DEFAULT_FLOOR]))
     tasks = [longest(number, content, scope, trust) for number, content in enumerate(contents)]
-    said = sum(len(notice.encode()) for notice in notices)
-    full = [*notices[: NOTICES - 1], "n" * max(0, NOTICE_BYTES - said)]
+    size = sum(len(notice.encode()) for notice in notices)
+    full = [*notices[: NOTICES - 1], "n" * max(0, NOTICE_BYTES - size)]
 
-    chosen, left_out, used, _ = recall.select(tasks, [], prove, budget=Budget(), overhead=recall.envelope(full))
+    chosen, left_out, used, _, said = recall.select(
+        tasks, [], prove, budget=Budget(), overhead=recall.envelope(()), notices=full
+    )
 
-    assert (list(chosen), left_out) == (tasks, {})
+    assert (list(chosen), left_out, list(said)) == (tasks, {}, full)
     assert used <= Budget().bytes
     for item, content in zip(tasks, contents, strict=True):
         assert cost(item) <= len(entries.encode_content(content)) + rules.TASK_OVERHEAD_BYTES
@@ -355,7 +373,7 @@ def test_a_token_budget_is_kept_by_the_counter_that_is_given(rest: list[int], to
     candidates: list[Record | str] = [record(number, "r" * size) for number, size in enumerate(rest)]
     budget = Budget(bytes=1_048_576, items=256, tokens=tokens)
 
-    chosen, left_out, _, used = recall.select([], candidates, prove, budget=budget, overhead=OVERHEAD, count=len)
+    chosen, left_out, _, used, _ = recall.select([], candidates, prove, budget=budget, overhead=OVERHEAD, count=len)
 
     prices = [len(canonical.encode(recall.lean(item.record, item.lane)).decode()) + 1 for item in chosen]
     assert used == OVERHEAD // 2 + sum(prices) <= tokens

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -110,7 +110,11 @@ def size(entry: Mapping[str, Any]) -> int:
 
 def envelope(notices: Iterable[str]) -> int:
     """The bytes that a context needs beside its entries."""
-    return ENVELOPE_BYTES + sum(len(orjson.dumps(notice)) + 24 for notice in notices)
+    return ENVELOPE_BYTES + sum(map(_noticed, notices))
+
+
+def _noticed(notice: str) -> int:
+    return len(orjson.dumps(notice)) + 24
 
 
 def select(
@@ -120,9 +124,13 @@ def select(
     *,
     budget: Budget,
     overhead: int,
+    notices: Sequence[str] = (),
     count: Count | None = None,
 ) -> Selection:
-    """Fill a context: all tasks, then of the rest, in order, whatever fits; shown lane by lane, by rank in each.
+    """Fill a context: all tasks, then of the notices and of the rest, in order, whatever fits.
+
+    It is shown lane by lane, by rank in each. No notice is cut, and none costs the tasks their place: those that do not
+    fit are counted as left out.
 
     ``prove`` turns a candidate and its place in the context into an entry, which may give itself another rank among
     those of its lane, or says why it is left out. ``count`` says what a text costs of the budget's tokens; without it
@@ -139,7 +147,9 @@ def select(
             hint=f"raise the budget to {spent.enough()} and {max(len(chosen), budget.items)} items, "
             "or close tasks: ledgerstone list tasks",
         )
-    left_out: dict[str, int] = {}
+    told = [notice for notice in notices if spent.note(notice)]
+    untold = len(notices) - len(told)
+    left_out: dict[str, int] = {"notices": untold} if untold else {}
     there = {task.record.address for task in chosen}
     for candidate in rest:
         if len(chosen) == budget.items:
@@ -159,7 +169,7 @@ def select(
         chosen.append(found)
     chosen.sort(key=lambda item: (_SHOWN[item.lane], item.rank))
     shown = tuple(replace(item, rank=rank) for rank, item in enumerate(chosen))
-    return Selection(shown, left_out, spent.bytes, None if budget.tokens is None else spent.tokens)
+    return Selection(shown, left_out, spent.bytes, None if budget.tokens is None else spent.tokens, tuple(told))
 
 
 # Words before what is only new: what stays the same from one recall to the next stands first.
@@ -167,12 +177,13 @@ _SHOWN: Final = {Lane.TASKS: 0, Lane.LEXICAL: 1, Lane.SEMANTIC: 1, Lane.PROCEDUR
 
 
 class Selection(NamedTuple):
-    """A filled context: its entries, what was left out by reason, the bytes, and the tokens if they are limited."""
+    """A filled context: its entries, what was left out by reason, the bytes, the tokens if limited, and the notices."""
 
     items: tuple[Recalled, ...]
     left_out: dict[str, int]
     bytes: int
     tokens: int | None
+    notices: tuple[str, ...]
 
 
 class _Spent:
@@ -198,6 +209,15 @@ class _Spent:
     def over(self) -> bool:
         """Whether it is more than there is."""
         return self.bytes > self._budget.bytes or self.tokens > (self._budget.tokens or 0)
+
+    def note(self, notice: str) -> bool:
+        """Charge a notice, if it fits."""
+        size = self.bytes + _noticed(notice)
+        tokens = 0 if self._budget.tokens is None else self.tokens - (-_noticed(notice) // ENVELOPE_BYTES_A_TOKEN)
+        if size > self._budget.bytes or tokens > (self._budget.tokens or 0):
+            return False
+        self.bytes, self.tokens = size, tokens
+        return True
 
     def add(self, entry: Mapping[str, Any], *, only_if_it_fits: bool = False) -> str | None:
         """Charge an entry; what there is too little of, if it may not be charged then."""
