@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ledgerstone import Act, AuthorityError, Budget, Draft, Kind, Limits, Memory, RuleError, Scope, UsageError
+from ledgerstone import Act, AuthorityError, Budget, Draft, Kind, Memory, RuleError, Scope, UsageError
 from ledgerstone.core.values import IMPORT_LIMITS
 from tests.memories import ADA, FREE_MODES, MODEL, NOBODY, Scratch
 
@@ -109,19 +109,6 @@ def test_an_import_takes_a_mebibyte(scratch: Scratch) -> None:
         importer.remember("a" * (MIB + 1))
 
     assert importer.remember("a" * MIB).record.text_bytes == MIB
-
-
-@pytest.mark.parametrize(("name", "most"), [("drafts", 256), ("text_bytes", MIB)])
-def test_no_limit_of_a_host_is_wider_than_the_ledgers(name: str, most: int) -> None:
-    """A host's limits are 1 to 256 drafts and 1 byte to 1 MiB, and nothing else can be configured."""
-    for number in (0, -1, most + 1, True, 1.0):
-        wrong: dict[str, Any] = {name: number}
-        with pytest.raises(UsageError, match=f"limits: {name} from 1 to {most}, not {number}"):
-            Limits(**wrong)
-
-    for number in (1, most):
-        right: dict[str, Any] = {name: number}
-        assert getattr(Limits(**right), name) == number
 
 
 def test_a_reason_has_a_limit(ada: Memory) -> None:

@@ -39,6 +39,7 @@ from ledgerstone.core.rules import Admitted, Promoted
 from ledgerstone.core.signing import key_id
 from ledgerstone.core.values import (
     LIBRARY_LIMITS,
+    MAX_INTEGER,
     Act,
     AliasOf,
     Draft,
@@ -848,6 +849,34 @@ def test_rejected_and_contested_at_once(pen: Pen) -> None:
 def test_a_normal_value(text: str, normal: str) -> None:
     """Case, width, spacing and what is not seen are gone."""
     assert rules.normal_value(text) == normal
+
+
+@pytest.mark.parametrize(
+    ("field", "wrong", "right"),
+    [
+        *((field, "", "x") for field in ("text", "key", "source", "title", "place")),
+        ("text", "x" * 8193, "x" * 8192),
+        ("key", "x" * 129, "x" * 128),
+        *((field, "x" * 1025, "x" * 1024) for field in ("source", "title", "place")),
+        *((field, ("",), ("x",)) for field in ("tags", "triggers")),
+        *((field, ("x" * 65,), ("x" * 64,)) for field in ("tags", "triggers")),
+        *((field, tuple("bcdefghjklmnopqrs"), tuple("bcdefghjklmnopqr")) for field in ("tags", "triggers")),
+        ("triggers", ("to the",), ("to the cedar",)),
+        *((field, -1, 0) for field in rules.TIMES),
+        *((field, MAX_INTEGER + 1, MAX_INTEGER) for field in rules.TIMES),
+        *((field, True, 1) for field in rules.TIMES),
+        *((field, 2.0, 2) for field in rules.TIMES),
+    ],
+)
+def test_a_draft_that_is_refused_says_which_field_is_wrong(field: str, wrong: Any, right: Any) -> None:
+    """One byte, member or microsecond beyond what a field takes; the refusal goes by the name of the field."""
+    note = Draft(text="Cedar.")
+
+    with pytest.raises(RuleError) as refusal:
+        rules.check_text(replace(note, **{field: wrong}), LIBRARY_LIMITS)
+
+    assert refusal.value.rule == field
+    rules.check_text(replace(note, **{field: right}), LIBRARY_LIMITS)
 
 
 def test_a_count_says_its_limit() -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from ledgerstone import Act, Kind, Trust, UsageError
-from ledgerstone.core.sorts import checked
+from ledgerstone import Act, Draft, Kind, Trust, UsageError
+from ledgerstone.core.sorts import check_fields, checked
 
 OF_ACTS = "acts: a frozenset of Acts (read, write, forget, create, promote, admin)"
 
@@ -92,6 +92,18 @@ def test_what_is_of_another_sort_is_refused_by_name(
     assert (str(refused.value), desk.told) == (said, None)
     getattr(desk, verb)(**right)
     assert next(iter(right.values())) in desk.told
+
+
+def test_a_field_of_another_sort_is_refused_by_name() -> None:
+    """As a parameter is; a field whose sort somebody else looks at may be anything."""
+    wrong: Any = 3
+
+    with pytest.raises(UsageError) as refused:
+        check_fields(Draft(text="Cedar.", key=wrong))
+
+    assert str(refused.value) == "key: text or None, not int"
+    check_fields(Draft(text="Cedar.", key=wrong), but=("key",))
+    check_fields(Draft(text="Cedar.", key="3"))
 
 
 def test_a_word_is_no_member_of_an_enumeration() -> None:

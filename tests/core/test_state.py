@@ -344,6 +344,19 @@ def test_reads_under_one_root_share_the_upper_path() -> None:
         store.verify(321, LEAVES[320], known)
 
 
+def test_an_update_reads_nothing_that_is_known_and_makes_known_what_it_reads() -> None:
+    """As a read under the same root does, so that either spares the other."""
+    store = Store(LEAVES[:337])
+    known: dict[Key, bytes] = {}
+
+    state.update(store.read, 337, {5: OTHER}, 337, root=store.root, known=known)
+    read = list(store.reads)
+    state.update(store.read, 337, {5: OTHER}, 337, root=store.root, known=known)
+
+    assert store.reads == read == [*state.path(337, 336), *(key for key in state.path(337, 5) if key[0] < 2)]
+    assert known.keys() == set(read)
+
+
 def test_empty_tree_has_a_root_and_no_nodes() -> None:
     """Nothing is stored for it, no position is in it, and the first leaf needs nothing of it."""
     store = Store([])

@@ -222,6 +222,7 @@ def test_bytes_that_are_no_header_are_found() -> None:
     found = faults(pen)
 
     assert found == [("header", len(pen.commits) - 1), ("missing", 1)]
+    assert "format" in replay(pen).findings[0].message
 
 
 def test_bytes_that_are_no_entry_are_found() -> None:
