@@ -40,7 +40,7 @@ def test_a_credential_is_not_written(scratch: Scratch, field: str) -> None:
     draft = replace(Draft(text="a note"), **{field: held})
 
     for write in (lambda: scratch.memory.remember(draft), lambda: scratch.memory.remember_many(["fine", draft])):
-        with pytest.raises(RuleError, match=f"looks like a credential: {field}, characters 0 to 26: gitlab_pat"):
+        with pytest.raises(RuleError, match=f"looks like a credential: {field}, characters 1 to 26: gitlab_pat"):
             write()
 
     assert scratch.heads() == before
@@ -109,7 +109,7 @@ def test_a_credential_is_no_name(scratch: Scratch, what: str) -> None:
 
 def test_no_store_is_made_for_a_principal_that_is_a_credential(tmp_path: Path) -> None:
     """It would be the name of whoever owns it."""
-    with pytest.raises(RuleError, match="principal, characters 0 to 26: gitlab_pat"):
+    with pytest.raises(RuleError, match="principal, characters 1 to 26: gitlab_pat"):
         open_memory(tmp_path / "store.db", caller=replace(OWNER, principal=TOKEN))
 
     open_memory(tmp_path / "store.db").close()

@@ -240,7 +240,10 @@ def _read(where: Path) -> tuple[bytes, int]:
     except FileNotFoundError:
         raise UnavailableError(f"no key file at {where}", hint="run: ledgerstone init") from None
     except OSError as error:
-        raise UnavailableError(f"the key file cannot be read: {error}") from error
+        raise UnavailableError(
+            f"the key file {where} cannot be read: {error.strerror}",
+            hint="see to its owner and its mode (0600), and to those of its folder",
+        ) from error
 
 
 def _parse(where: Path, data: bytes) -> SigningKey:

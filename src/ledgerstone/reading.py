@@ -427,15 +427,16 @@ class Reading:
         ahead = self._ahead.versions.get((where.number, proven.position))
         row = self.reader.content(where.number, proven.position) if ahead is None else ahead.content
         erased = proven.ending is Ending.ERASED or self.struck(where, proven)
+        spot = entries.spot(proven.position, proven.entry)
         if row is None:
             if erased:
                 return None
-            raise CorruptionError(f"{where.namespace}: the content of entry {proven.position} is missing")
+            raise CorruptionError(f"{where.namespace}: the content of {spot} is missing")
         if erased:
-            raise CorruptionError(f"{where.namespace}: entry {proven.position} was erased, yet has content")
+            raise CorruptionError(f"{where.namespace}: {spot} was erased, yet has content")
         salt, data = row
         if len(salt) != canonical.SALT_BYTES or canonical.commitment(salt, data) != sealed.commitment:
-            raise CorruptionError(f"{where.namespace}: the content of entry {proven.position} was altered")
+            raise CorruptionError(f"{where.namespace}: the content of {spot} was altered")
         return entries.decode_content(data)
 
     def struck(self, where: Chain, proven: Proven) -> bool:

@@ -69,7 +69,7 @@ def test_bytes_that_are_no_text_are_refused(bound: Desk) -> None:
     kept = bound.invoke("remember", "-", given="caf\xe9".encode())
 
     assert refused.exit_code == 2
-    assert "UTF-8, not byte 0xe9 at 3" in refused.stderr
+    assert "UTF-8, not 0xe9 at byte 4" in refused.stderr
     assert kept.exit_code == 0
 
 

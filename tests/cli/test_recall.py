@@ -55,7 +55,9 @@ def test_the_past_is_asked_for_by_time_or_sequence(wood: Desk) -> None:
     assert (code, error["message"]) == (2, "--as-of: a sequence is of one namespace")
     assert "--namespace" in error["hint"]
     assert wood.refuse("recall", "cedar", "--as-of", "2200-01-01")[1]["message"].startswith("as_of: a time that has")
-    assert wood.refuse("recall", "cedar", "--as-of", "yesterday")[1]["message"].startswith("time: not 'yesterday'")
+    assert wood.refuse("recall", "cedar", "--as-of", "yesterday")[1]["message"].startswith(
+        "--as-of: a date or a time, not 'yesterday'"
+    )
 
 
 @pytest.mark.parametrize(

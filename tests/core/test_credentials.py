@@ -189,7 +189,7 @@ def test_sorts_are_named_for_whatever_texts() -> None:
     assert sorts(texts) == ("github_pat", "jwt")
     assert sorts(texts, ["jwt"]) == ("github_pat",)
     check_text("name", None)
-    with pytest.raises(RuleError, match="name, characters 0 to 40: github_pat"):
+    with pytest.raises(RuleError, match="name, characters 1 to 40: github_pat"):
         check_text("name", REAL["github_pat"])
 
 
@@ -212,7 +212,7 @@ def test_every_text_of_a_draft_is_looked_at(field: str) -> None:
     secret = REAL["gitlab_pat"]
     fields: dict[str, Any] = {"text": "a note"} | {field: (secret,) if field in {"tags", "triggers"} else secret}
 
-    with pytest.raises(RuleError, match=f"{field}, characters 0 to 26: gitlab_pat") as refused:
+    with pytest.raises(RuleError, match=f"{field}, characters 1 to 26: gitlab_pat") as refused:
         check(Draft(**fields))
 
     said = f"{refused.value.message} {refused.value.hint} {refused.value.wire()}"
@@ -256,7 +256,7 @@ def test_two_credentials_are_told_apart() -> None:
         check(Draft(text=f"{REAL['gitlab_pat']} and {REAL['github_pat']}"))
 
     assert refused.value.message == (
-        "secret: looks like a credential: text, characters 31 to 71: github_pat; text, characters 0 to 26: gitlab_pat"
+        "secret: looks like a credential: text, characters 32 to 71: github_pat; text, characters 1 to 26: gitlab_pat"
     )
 
 

@@ -155,7 +155,8 @@ def parse_address(text: str) -> tuple[str, int | None]:
     if match is None or (version is not None and version > MAX_INTEGER):
         raise UsageError(
             "address: mem_ and 16 of 0-9 a-z without i, l, o, u, and if need be @ and a version from 1, "
-            f"not {text[:_SHOWN_CHARACTERS]!r}"
+            f"not {text[:_SHOWN_CHARACTERS]!r}",
+            hint="as recall and list show it",
         )
     return match[1], version
 

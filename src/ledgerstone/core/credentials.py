@@ -99,7 +99,9 @@ def _passed(texts: Sequence[tuple[str, str]], allowed: Collection[str]) -> tuple
     found = list(_found(texts))
     refused = [each for each in found if each.rule not in allowed]
     if refused:
-        said = "; ".join(f"{one.field}, characters {one.start} to {one.end}: {one.rule}" for one in refused[:MAX_SAID])
+        said = "; ".join(
+            f"{one.field}, characters {one.start + 1} to {one.end}: {one.rule}" for one in refused[:MAX_SAID]
+        )
         raise RuleError(
             f"secret: looks like a credential: {said}",
             rule="secret",

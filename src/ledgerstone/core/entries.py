@@ -479,6 +479,12 @@ def decode_entry(data: bytes) -> Entry:
     return entry
 
 
+def spot(position: int, one: object) -> str:
+    """An entry for people: its position, and the address of the version that it is or of which is spoken, if any."""
+    memory, version = getattr(one, "memory", None), getattr(one, "version", None)
+    return f"entry {position}" if memory is None or version is None else f"entry {position}, {memory}@{version},"
+
+
 def digest_of(data: bytes) -> bytes:
     """An entry's digest, from its canonical bytes."""
     return canonical.digest(b"entry", data)

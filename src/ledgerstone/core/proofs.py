@@ -47,6 +47,7 @@ MAX_LEVELS: Final = 16
 MAX_SIBLINGS: Final = 64
 MAX_ENTRY_BYTES: Final = 1 << 16
 _PROOF: Final = "record"
+_FORM_HINT: Final = "this is no proof as ledgerstone prove writes it, or it was altered or cut"
 _HINT: Final = "it was altered or cut, or another key made it: whoever did shows it by: ledgerstone keys show"
 _ORIGIN: Final = "ledgerstone/"
 _ED25519: Final = b"\x01"
@@ -284,10 +285,12 @@ def verify_proof(data: bytes, public_keys: Iterable[bytes]) -> Attested:
 
 def check(data: bytes, keyring: Keyring) -> Attested:
     """What a proof proves under the keys of a keyring; CorruptionError unless every byte of it fits."""
+    hint = _FORM_HINT
     try:
-        return _attested(_read(data), keyring)
+        proof, hint = _read(data), _HINT
+        return _attested(proof, keyring)
     except CorruptionError as error:
-        raise CorruptionError(f"proof: {error.message}", hint=_HINT) from None
+        raise CorruptionError(f"proof: {error.message}", hint=hint) from None
 
 
 def _attested(proof: Proof, keyring: Keyring) -> Attested:

@@ -447,7 +447,7 @@ def _check_status(entry: RecordEntry, facts: Facts) -> None:
 
 def _check_summary(entry: RecordEntry, sources: list[Known], covers: list[Known], facts: Facts) -> None:
     if not sources:
-        refuse("summary", "needs at least one source")
+        refuse("summary", "needs at least one source", hint="name what it sums up: --covers ADDRESS")
     if not set(entry.covers) <= set(entry.sources):
         refuse("covers", "each one is also a source")
     _check_ground(entry, sources, facts)

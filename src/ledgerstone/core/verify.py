@@ -430,16 +430,18 @@ class Replay:
             return None
         salt, data = stored
         if len(salt) != canonical.SALT_BYTES or canonical.commitment(salt, data) != sealed.commitment:
-            self.find("content", sequence, f"the content of entry {position} was altered")
+            self.find("content", sequence, f"the content of {entries.spot(position, entry)} was altered")
             return None
         try:
             content = entries.decode_content(data)
         except CorruptionError as error:
-            self.find("content", sequence, f"entry {position}: {error.message}")
+            self.find(
+                "content", sequence, f"the content of {entries.spot(position, entry)} cannot be read: {error.message}"
+            )
             return None
         text_bytes = len(content.text.encode()) if content.text is not None else 0
         if (sealed.bytes, sealed.text_bytes) != (len(data), text_bytes):
-            self.find("content", sequence, f"the sizes of entry {position} are not those of its content")
+            self.find("content", sequence, f"the sizes of {entries.spot(position, entry)} are not those of its content")
         return content
 
     def _judge_genesis(self, entry: GenesisEntry, header: Header) -> None:
@@ -534,12 +536,16 @@ class Replay:
         erased |= self.folded.struck
         for position, sequence in self.missing:
             if position not in erased:
-                self.find("missing", sequence, f"the content of entry {position} is gone, and no erasure explains it")
+                what = f"the content of {self._spot(position)} is gone, and no erasure explains it"
+                self.find("missing", sequence, what)
         gone = {position for position, _ in self.missing}
         for position in sorted(erased):
             if position >= self.first and position not in gone and self._sealed(position):
-                what = f"the content of entry {position} is there, though it was erased"
+                what = f"the content of {self._spot(position)} is there, though it was erased"
                 self.find("content", erased[position], what)
+
+    def _spot(self, position: int) -> str:
+        return entries.spot(position, self.folded.version(position))
 
     def _sealed(self, position: int) -> bool:
         """Whether an entry that was erased or struck commits to a content."""

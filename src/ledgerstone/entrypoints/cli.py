@@ -98,10 +98,10 @@ def main(ctx: click.Context, /, *, read_only: bool, **flags: str | None) -> None
 @click.option("--replaces", metavar="ADDRESS", help="The version that must still be current, else it is a conflict.")
 @click.option("--source-of", "sources", multiple=True, metavar="ADDRESS", help="A record this one rests on. (many)")
 @click.option("--covers", multiple=True, metavar="ADDRESS", help="A source that this summary condenses. (many)")
-@click.option("--due", type=moment, metavar="TIME", help="When a task or reminder falls due.")
-@click.option("--expires", type=moment, metavar="TIME", help="When it leaves recall by itself.")
-@click.option("--valid-from", type=moment, metavar="TIME", help="Since when it is true.")
-@click.option("--valid-until", type=moment, metavar="TIME", help="Until when it is true.")
+@click.option("--due", callback=moment, metavar="TIME", help="When a task or reminder falls due.")
+@click.option("--expires", callback=moment, metavar="TIME", help="When it leaves recall by itself.")
+@click.option("--valid-from", callback=moment, metavar="TIME", help="Since when it is true.")
+@click.option("--valid-until", callback=moment, metavar="TIME", help="Until when it is true.")
 @click.option(
     "--trigger",
     "triggers",
@@ -157,8 +157,8 @@ def remember(door: Door, /, text: str, scope: str | None, namespace: str | None,
 @click.option("--kind", "kinds", multiple=True, type=_choice(Kind), help="Only this kind, and open tasks. (many)")
 @click.option("--key", help="Only what has this key, and open tasks.")
 @click.option("--origin", "origins", multiple=True, type=_choice(Origin), help="Only what came from there. (many)")
-@click.option("--since", type=moment, metavar="TIME", help="Only what was remembered then or later.")
-@click.option("--until", type=moment, metavar="TIME", help="Only what was remembered then or before.")
+@click.option("--since", callback=moment, metavar="TIME", help="Only what was remembered then or later.")
+@click.option("--until", callback=moment, metavar="TIME", help="Only what was remembered then or before.")
 @click.option(
     "--trust",
     type=click.Choice([each.word for each in reversed(Trust)]),
@@ -369,6 +369,8 @@ def _policy(
             "task_maintenance: shows the open tasks that are named, and none is",
             hint="name each with --tasks ADDRESS; they are listed by: ledgerstone list tasks",
         )
+    from ledgerstone.entrypoints.wire import parse_time
+
     others: dict[str, list[str]] = {}
     for each in synonyms:
         word, _, other = each.partition("=")
@@ -378,7 +380,7 @@ def _policy(
     return Policy(
         # Naming tasks says which mode is meant.
         mode=Mode(mode or ("task_maintenance" if tasks else "balanced")),
-        as_of=None if as_of is None or sequence else moment(as_of),
+        as_of=None if as_of is None or sequence else parse_time(as_of, "--as-of"),
         at=int(as_of) if as_of is not None and sequence else None,
         floor=None if trust is None else TRUST_OF_WORD[trust],
         tasks=tasks,

@@ -13,7 +13,7 @@ import click
 from ledgerstone.core.values import MAX_LIST, Act, Scope
 from ledgerstone.entrypoints import host, projects
 from ledgerstone.entrypoints.frame import FINDINGS, MCP_HINT, Door, moment, verb
-from ledgerstone.errors import UsageError
+from ledgerstone.errors import LedgerstoneError, UsageError
 
 if TYPE_CHECKING:
     from ledgerstone.core.values import Finding, Report
@@ -119,7 +119,7 @@ def verify(door: Door, *, full: bool, accept: bool, expected: str | None, yes: b
 
     head = None if expected is None else cli_prove.expected(expected)
     if accept:
-        door.confirm("Take this store as it is, and give up what was seen here and is not in it?", yes=yes)
+        door.confirm("Take this store as it is, and give up whatever was seen here and is not in it?", yes=yes)
     told: list[Finding] = []
 
     def tell(finding: Finding) -> None:
@@ -129,9 +129,13 @@ def verify(door: Door, *, full: bool, accept: bool, expected: str | None, yes: b
 
     with door.memory(check=False) as memory, door.progress("commits") as progress:
         report = memory.verify(full=full, accept=accept, expected=head, progress=progress, found=tell)
+        now = memory.status() if accept and report.ok else None
     _report(door, report, told=len(told))
-    if accept:
-        door.say("taken as it is; from now on it is held to that")
+    if now is not None:
+        # That an unknown store is taken, and what is given up, is put on record in the store chain.
+        more = now["sequence"] > report.heads[now["store"]][0]
+        nothing = "it lacks nothing that was seen here: nothing was given up"
+        door.say("taken as it is; from now on it is held to that" if more else nothing)
     elif head is not None:
         door.say("it contains what was expected")
 
@@ -197,9 +201,9 @@ def _extent(report: Report) -> str:
 @click.command
 @click.argument("target", metavar="[ID]", required=False)
 @click.option("--limit", type=click.IntRange(1, MAX_LIST * 10), default=50, show_default=True, help="How many.")
-@click.option("--before", metavar="TIME", help="Only what came before this time.")
+@click.option("--before", callback=moment, metavar="TIME", help="Only what came before this time.")
 @verb
-def audit(door: Door, target: str | None, limit: int, before: str | None) -> None:
+def audit(door: Door, target: str | None, limit: int, before: int | None) -> None:
     """Show who did what and when, newest first.
 
     Of one memory, or of all that may be read, refusals of your own included.
@@ -207,7 +211,7 @@ def audit(door: Door, target: str | None, limit: int, before: str | None) -> Non
     from ledgerstone.entrypoints import shown, wire
 
     with door.memory() as memory:
-        events = memory.audit(target=target, limit=limit, before=None if before is None else wire.parse_time(before))
+        events = memory.audit(target=target, limit=limit, before=before)
     # A promotion and the record that comes by it are one act.
     told = [event for event in events if event.operation != "promotion"]
     door.answer(wire.events(events), lambda: "\n".join(map(shown.event, told)))
@@ -363,7 +367,7 @@ def grants(door: Door, principal: str | None) -> None:
 @click.argument("act", type=click.Choice([act.value for act in Act]))
 @click.option("--scope", type=click.Choice([scope.value for scope in Scope]), help="All its namespaces of a scope.")
 @click.option("--namespace", metavar="ID", help="One namespace.")
-@click.option("--expires", type=moment, metavar="TIME", help="Until when.")
+@click.option("--expires", callback=moment, metavar="TIME", help="Until when.")
 @YES
 @verb
 def add(
@@ -408,9 +412,29 @@ def keys(door: Door) -> None:
     from ledgerstone.keys import describe
 
     found = describe(host.keyring(settings))
-    rows = [(str(key["key"]), str(key["public"]), "signs" if key["signs"] else "only checks") for key in found]
-    door.answer({"keys": found, "file": str(settings.key_file)}, lambda: _columns(rows))
-    door.say(str(settings.key_file))
+    signs, notices = _in_force(door, settings)
+    rows = []
+    for key in found:
+        word = "only checks" if not key["signs"] else "does not sign"
+        key["signs"] = key["signs"] and signs in {None, key["key"]}
+        rows.append((str(key["key"]), str(key["public"]), "signs" if key["signs"] else word))
+    if signs and signs not in {key["key"] for key in found}:
+        notices.append(f"{signs} signs the store at {settings.store}")
+    answer = {"keys": found, "file": str(settings.key_file), **({"notices": notices} if notices else {})}
+    door.answer(answer, lambda: _columns(rows))
+    for line in (str(settings.key_file), *notices):
+        door.say(line)
+
+
+def _in_force(door: Door, settings: host.Settings) -> tuple[str | None, list[str]]:
+    """Which key signs the store that is here, and why that is not known; None where there is no store yet."""
+    if not settings.store.exists():
+        return None, []
+    try:
+        with door.memory() as memory:
+            return str(memory.status()["signer"]), []
+    except LedgerstoneError as error:
+        return "", [f"the store at {settings.store}: {error.message}", error.hint]
 
 
 @contextmanager

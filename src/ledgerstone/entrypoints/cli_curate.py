@@ -29,7 +29,9 @@ AT_ONCE: Final = 256
 @click.option("--key", help="A name for what it is about.")
 @click.option("--idempotency-key", metavar="NAME", help="Said again under the same name, it is not written twice.")
 @click.option("--plan", is_flag=True, help="Write nothing; show what could be condensed.")
-@click.option("--before", type=moment, metavar="TIME", help="With --plan: said before this.  [default: not the newest]")
+@click.option(
+    "--before", callback=moment, metavar="TIME", help="With --plan: said before this.  [default: not the newest]"
+)
 @click.option("--scope", type=click.Choice(_HELD), help="With --plan: only there.")
 @click.option("--namespace", metavar="ID", help="With --plan: only there.")
 @click.option("--limit", type=click.IntRange(1, 64), help="With --plan: so many groups.  [default: 8]")

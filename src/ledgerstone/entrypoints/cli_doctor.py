@@ -189,6 +189,12 @@ def _access(settings: host.Settings) -> Check:
 def _opened(door: Door, settings: host.Settings, answer: dict[str, Any]) -> Iterator[Check]:
     """What the opened store says of itself; one fault when it does not open."""
     try:
+        if settings.store.exists():
+            host.keyring(settings)
+    except LedgerstoneError as error:
+        yield Check("key", "fault", error.message, error.hint)
+        return
+    try:
         # Before it is opened: opening a store that is in order makes its files known.
         answer["remembered"] = known = _remembered(settings)
         with door.memory() as memory:

@@ -64,7 +64,7 @@ def forget(door: Door, /, targets: tuple[str, ...], reason: str | None, keep: tu
     type=click.Choice([Retention.WORKING.value, Retention.SESSION.value, Retention.SHORT_TERM.value]),
     help="In place of what has expired: what was meant to be kept so long.",
 )
-@click.option("--before", type=moment, metavar="TIME", help="With --retention: and was said before this.")
+@click.option("--before", callback=moment, metavar="TIME", help="With --retention: and was said before this.")
 @_KEEP
 @_DRY_RUN
 @_YES

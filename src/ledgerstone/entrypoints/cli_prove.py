@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from ledgerstone.core.signing import Keyring
 
 _ID_DIGITS: Final = 64
+# How much of a path that is not there is said.
+_SHOWN: Final = 200
 
 
 @click.command
@@ -57,8 +60,10 @@ def prove(door: Door, target: str, file: str, *, without_text: bool) -> None:
     with whole(Path(file)) as draft:
         draft.write_bytes(proof)
     door.answer({"file": file, "bytes": len(proof)}, file)
-    if not without_text:
+    if "content" in json.loads(proof):
         door.say("whoever has it has the text too (--without-text leaves it out)")
+    elif not without_text:
+        door.say("its text was erased, and is not in it")
 
 
 @click.command("verify-proof")
@@ -95,6 +100,12 @@ def expected(head: str) -> bytes | str:
     """A head that was kept elsewhere: its id in hex, or a file of checkpoints."""
     if len(head) == _ID_DIGITS and set(head) <= set("0123456789abcdef"):
         return bytes.fromhex(head)
+
+    if head != "-" and not Path(head).exists():
+        raise UnavailableError(
+            f"--expected: not the {_ID_DIGITS} hex digits of a head, and no file of checkpoints: {head[:_SHOWN]!r}",
+            hint="a head is shown by: ledgerstone recall --heads --json; checkpoints by: ledgerstone checkpoint",
+        )
 
     from ledgerstone.core.proofs import MAX_NOTE_BYTES
 

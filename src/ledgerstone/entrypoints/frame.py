@@ -122,11 +122,13 @@ def verb(function: Callable[Concatenate[Door, P], T]) -> Callable[P, T]:
     return run
 
 
-def moment(text: str) -> int:
-    """A date or a time of an option, as microseconds UTC."""
+def moment(_: click.Context, option: click.Parameter, value: str | None) -> int | None:
+    """A date or a time of an option, as microseconds UTC; refused by the option's name."""
+    if value is None:
+        return None
     from ledgerstone.entrypoints.wire import parse_time
 
-    return parse_time(text)
+    return parse_time(value, option.opts[0])
 
 
 class Program(click.Group):
@@ -211,7 +213,7 @@ def given_text(argument: str) -> str:
         if error.end == len(data) > MAX_TEXT_BYTES:
             raise UsageError(f"standard input: at most {MAX_TEXT_BYTES} bytes") from None
         raise UsageError(
-            f"standard input: UTF-8, not byte 0x{data[error.start]:02x} at {error.start}",
+            f"standard input: UTF-8, not 0x{data[error.start]:02x} at byte {error.start + 1}",
             hint="convert it first: iconv -t UTF-8",
         ) from None
 

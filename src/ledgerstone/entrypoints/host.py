@@ -252,11 +252,6 @@ def open_memory(settings: Settings, caller: Caller, *, create: bool = False, che
         volumes.check(settings.store)
     if not there and not create:
         raise UnavailableError(f"no store at {settings.store}", hint="run: ledgerstone init")
-    if there and settings.public_key is None and not _exists(settings.key_file):
-        raise StoreError(
-            f"no key file at {settings.key_file}, and the store at {settings.store} has one already",
-            hint="put its key file back, or name it: LEDGERSTONE_KEY_FILE; to read only: LEDGERSTONE_PUBLIC_KEY",
-        )
 
     from ledgerstone.memory import Memory
 
@@ -333,6 +328,11 @@ def keyring(settings: Settings, *, create: bool = False) -> Keyring:
 
     if settings.public_key is not None and (settings.read_only or not _exists(settings.key_file)):
         return pinned(settings.public_key)
+    if not _exists(settings.key_file) and _exists(settings.store):
+        raise StoreError(
+            f"no key file at {settings.key_file}, and the store at {settings.store} has one already",
+            hint="put its key file back, or name it: LEDGERSTONE_KEY_FILE; to read only: LEDGERSTONE_PUBLIC_KEY",
+        )
     return load_keys(settings.key_file, create=create)
 
 

@@ -157,9 +157,9 @@ def memory_remember(
             covers=covered,
             source=source,
             place=place,
-            due=None if due is None else wire.parse_time(due),
+            due=None if due is None else wire.parse_time(due, "due"),
             retention=Retention(retention),
-            expires=None if expires is None else wire.parse_time(expires),
+            expires=None if expires is None else wire.parse_time(expires, "expires"),
             external=external,
         ),
         scope=None if scope is None else Scope(scope),
@@ -193,7 +193,7 @@ def memory_recall(
     policy = Policy(
         mode=Mode(mode),
         history=history,
-        as_of=None if as_of is None else wire.parse_time(as_of),
+        as_of=None if as_of is None else wire.parse_time(as_of, "as_of"),
         kinds=tuple(map(_kind, kinds or ())),
         key=key,
     )

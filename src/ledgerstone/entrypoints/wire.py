@@ -25,9 +25,14 @@ _TIME: Final = re.compile(
 )
 
 
-def parse_time(text: str) -> int:
-    """Microseconds UTC of a date (``2026-11-30``, its first moment in UTC) or an RFC 3339 time with its offset."""
-    refusal = UsageError(f"time: not {text[:40]!r}", hint="write 2026-11-30 or 2026-11-30T09:00:00Z (or +01:00)")
+def parse_time(text: str, name: str = "time") -> int:
+    """Microseconds UTC of a date (``2026-11-30``, its first moment in UTC) or an RFC 3339 time with its offset.
+
+    UsageError, which names the argument, for anything else.
+    """
+    refusal = UsageError(
+        f"{name}: a date or a time, not {text[:40]!r}", hint="write 2026-11-30 or 2026-11-30T09:00:00Z (or +01:00)"
+    )
     if _TIME.fullmatch(text) is None:
         raise refusal
     try:
@@ -36,7 +41,7 @@ def parse_time(text: str) -> int:
         raise refusal from None
     found = (moment.replace(tzinfo=moment.tzinfo or UTC) - _EPOCH) // timedelta(microseconds=1)
     if not -MAX_INTEGER <= found <= MAX_INTEGER:
-        raise UsageError(f"time: up to {time_text(MAX_INTEGER)}, not {text[:40]!r}")
+        raise UsageError(f"{name}: up to {time_text(MAX_INTEGER)}, not {text[:40]!r}")
     return found
 
 

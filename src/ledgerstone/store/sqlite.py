@@ -89,11 +89,26 @@ def _read_only(path: Path) -> apsw.Connection:
     return apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
 
 
+@contextmanager
+def _opening(path: Path) -> Iterator[None]:
+    """SQLite's errors as Ledgerstone's; a file that is no database, or that cannot be opened, by its name."""
+    with translated():
+        try:
+            yield
+        except apsw.NotADBError as error:
+            raise FormatError(f"{path} is not a Ledgerstone store: {error}") from error
+        except apsw.CantOpenError as error:
+            raise UnavailableError(
+                f"{path} cannot be opened: {error}",
+                hint="nothing was changed; see to the owner and the mode of the file, of its -wal, and of their folder",
+            ) from error
+
+
 def copy_file(source: Path, target: Path) -> None:
     """Copy a database as of one moment into an empty file, whatever its schema."""
     if not source.is_file():
         raise UnavailableError(f"no file at {source}")
-    with translated():
+    with _opening(source):
         connection = _read_only(source)
         try:
             connection.set_busy_timeout(BUSY_TIMEOUT_MS)
@@ -105,7 +120,7 @@ def copy_file(source: Path, target: Path) -> None:
 @contextmanager
 def hold_file(path: Path) -> Iterator[SqliteReader | None]:
     """Hold a database file under SQLite's exclusive lock, its log folded in; a reader, or None if it is damaged."""
-    with translated():
+    with _opening(path):
         connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
     try:
         yield _held(connection, path)
@@ -197,7 +212,7 @@ class SqliteStore:
 
     def _connect(self) -> apsw.Connection:
         self._turn += 1
-        with translated():
+        with _opening(self.path):
             if self.read_only:
                 connection = _read_only(self.path)
             else:
