@@ -18,6 +18,7 @@ from ledgerstone import (
     Scope,
     UsageError,
 )
+from ledgerstone.forgetting import WIDER as WIDER_STAYS
 from tests.memories import ADA, BOB, ELSEWHERE, HOMELESS, MODEL, THERE, Scratch
 
 BOBS = replace(BOB, project=THERE)
@@ -212,6 +213,62 @@ def test_a_dry_run_in_an_isolated_project_names_nothing_wider(scratch: Scratch, 
     shown = {record.address for record in scratch.memory.list_records("all").items}
     assert set(inside) <= shown
     assert set(outside) > set(inside)
+
+
+@pytest.mark.parametrize("target", ["principal:ada", "session:morning"])
+def test_an_isolated_project_forgets_nothing_wider(scratch: Scratch, project: str, target: str) -> None:
+    """Also who may erase there is told of nothing wider, and erases what it was told of; from elsewhere it goes."""
+    assert project
+    inside, outside = scratch.memory, scratch.by(ELSEWHERE)
+    for scope in (Scope.USER, Scope.GLOBAL, Scope.SHARED):
+        scratch.memory.grant("ada", Act.FORGET, scope=scope)
+    wider = {item.record.address for item in outside.recall("cedar").items if item.record.text in WIDER}
+    own = {item.record.address for item in inside.recall("cedar").items}
+
+    told = inside.forget(target)
+    done = inside.forget(target, dry_run=False)
+
+    assert set(told.addresses) == set(done.addresses) == own
+    assert told.names == done.names == ()
+    assert WIDER_STAYS in told.unreached
+    assert WIDER_STAYS in done.unreached
+    assert set(outside.forget(target).addresses) & wider
+    assert WIDER_STAYS not in outside.forget(target).unreached
+    assert not inside.expire().addresses
+
+
+def test_an_isolated_project_shows_no_receipt_of_what_is_wider(scratch: Scratch, project: str) -> None:
+    """Drawn before, it is as little there as what it saw; one that is drawn in isolation is, and elsewhere both are."""
+    scratch.memory.isolate(project, isolated=False)
+    before = scratch.memory.recall("cedar", receipt=True).receipt or ""
+    scratch.memory.isolate(project)
+    inside, outside = scratch.memory, scratch.by(ELSEWHERE)
+    after = inside.recall("cedar", receipt=True).receipt or ""
+
+    assert [one.id for one in inside.receipts()] == [after]
+    assert inside.explain(after).items
+    with pytest.raises(NotFoundError):
+        inside.explain(before)
+    with pytest.raises(NotFoundError):
+        inside.remember("A cedar by receipt.", receipt=before)
+    assert [one.id for one in outside.receipts()] == [after, before]
+    assert outside.explain(before).items
+
+
+def test_an_isolated_project_names_nothing_wider_in_its_trail(scratch: Scratch, project: str) -> None:
+    """An administrator sees there what was done to the store, without the ids of what is wider; elsewhere with them."""
+    inside, outside = scratch.memory, scratch.by(ELSEWHERE)
+    wider = {one["namespace"] for one in outside.namespaces() if one["scope"] in {"user", "global", "shared"}}
+    with pytest.raises(NotFoundError):
+        scratch.by(BOB).remember("Bob's cedar.", namespace=min(wider))
+
+    events, all_events = inside.audit(limit=200), outside.audit(limit=200)
+
+    assert not {name for event in events for name in (event.namespace, event.target)} & wider
+    assert {event.target for event in all_events if event.operation == "namespace"} >= {*wider, project}
+    made = [event.target for event in events if event.operation == "namespace"]
+    assert project in made
+    assert made.count(None) == len(wider)
 
 
 def refusal(act: Callable[[Memory, str], object], memory: Memory, name: str) -> tuple[str, ...]:

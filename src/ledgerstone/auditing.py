@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from heapq import heappush, heapreplace
 
 from ledgerstone.core import chain, entries
@@ -25,6 +26,7 @@ from ledgerstone.core.entries import (
 )
 from ledgerstone.core.values import Event
 from ledgerstone.errors import CorruptionError
+from ledgerstone.identity import Identity
 from ledgerstone.reading import Chain, Reading
 
 
@@ -52,6 +54,14 @@ def events(reading: Reading, where: Chain, *, memory: str | None, limit: int, be
             if wanted and (before is None or event.at < before):
                 heappush(newest, event.at) if len(newest) < limit else heapreplace(newest, max(event.at, newest[0]))
                 yield event
+
+
+def discreet(event: Event, identity: Identity) -> Event:
+    """An event as it may be shown: a namespace that isolation hides is not named in it."""
+    target = None if event.target is not None and identity.hidden(event.target) else event.target
+    place = identity.place(event.namespace)
+    told = event.namespace if place is None or not identity.hides(place.scope) else place.scope.value
+    return replace(event, target=target, namespace=told)
 
 
 def _of_commit(reading: Reading, where: Chain, commit: bytes, header: Header, memory: str | None) -> Iterator[Event]:

@@ -45,6 +45,10 @@ UNREACHED: Final = (
     "names and reasons that were not asked for",
     "sizes, times and ids, which stay in the chain and give no text away",
 )
+# Said whether there is anything or not.
+WIDER: Final = (
+    "what is wider than this project, which is isolated, and names of who was here: ask for them from outside"
+)
 SHORT: Final = f"texts under {traces.LEAST_BYTES} bytes are not looked for in the files: they occur everywhere"
 # What may be let go by its retention; the rest goes by an expiry of its own, or when somebody forgets it.
 PASSING: Final = frozenset({Retention.WORKING, Retention.SESSION, Retention.SHORT_TERM})
@@ -167,7 +171,7 @@ def _carry_out(
             identity = here if Act.FORGET in caller.acts else Identity(reading, elsewhere, here.denials)
             reaches = reaching.followed(reading, identity, find(reading, identity), keep)
             _check_kept(reaches, keep)
-            return _report(reaches, erased=False)
+            return _report(reaches, beyond=_hidden(identity), erased=False)
     gone = _Gone()
     commits: list[tuple[str, int]] = []
     unkept: list[str] = []
@@ -176,6 +180,7 @@ def _carry_out(
             block.reading.catalogued()
             reaches = reaching.followed(block.reading, block.identity, find(block.reading, block.identity), keep)
             _check_kept(reaches, keep)
+            beyond = _hidden(block.identity)
             for reach in reaches:
                 if reach.known or reach.own:
                     _note(block.reading, reach, gone)
@@ -192,7 +197,7 @@ def _carry_out(
     left += ledger.scrub()
     found, shared = _traces(ledger.store, gone)
     left += found
-    beyond = [SHORT] if gone.short else []
+    beyond += [SHORT] if gone.short else []
     if shared.said:
         beyond.append(f"{shared.said} of the erased texts stand in other records too, which were not named")
     if shared.fixed:
@@ -200,6 +205,10 @@ def _carry_out(
             f"{shared.fixed} of the erased texts are words that the store's own files hold anyway, as they do"
         )
     return _report(reaches, tuple(commits), left=left, beyond=beyond, erased=True)
+
+
+def _hidden(identity: Identity) -> list[str]:
+    return [WIDER] if identity.hides(Scope.USER) else []
 
 
 def _strike_queries(writer: Writer, reaches: list[Reach], gone: _Gone) -> None:

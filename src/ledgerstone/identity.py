@@ -239,10 +239,14 @@ class Identity:
         """Whether an answer may show what stands at a place that this caller wrote to."""
         return not self.hides(place.scope) and isinstance(self.allowed(Act.READ, place), GrantEntry)
 
+    def hidden(self, namespace: str) -> bool:
+        """Whether isolation hides a namespace: then no answer names it."""
+        place = self.place(namespace)
+        return place is not None and self.hides(place.scope)
+
     def knows(self, namespace: str) -> bool:
         """Whether an answer may tell of a namespace by its id: it exists for this caller, and no isolation hides it."""
-        place = self.place(namespace)
-        return place is not None and self.exists(namespace) and not self.hides(place.scope)
+        return self.exists(namespace) and not self.hidden(namespace)
 
     def _shared(self, act: Act) -> list[Place]:
         """The shared namespaces that a grant of this caller names, each once, in the order of the grants."""

@@ -636,8 +636,9 @@ class Memory:
         """Erase texts for good. As a dry run, which is the default, only say what would go.
 
         A target is a memory with all its versions, one version by address or digest, or ``key:NAME``, the memories
-        with that key; and, wherever this caller may erase, ``session:NAME``, ``principal:NAME`` (what was said so),
-        ``write:KEY`` (what was written under an idempotency key) or ``namespace:ID`` (all of it). At most 256.
+        with that key; and, wherever this caller may erase and no isolation hides it, ``session:NAME``,
+        ``principal:NAME`` (what was said so), ``write:KEY`` (what was written under an idempotency key) or
+        ``namespace:ID`` (all of it). At most 256.
 
         For real, contents and salts are gone from database, log and index, together with the summaries that cover
         them, unless their addresses are in ``keep``; an erasure entry proves that something was there, and the chain
@@ -771,7 +772,10 @@ class Memory:
                     if everything or (event.refusal is not None and event.principal == self.caller.principal)
                 ]
             events.sort(key=lambda event: (-event.at, event.namespace, -event.sequence, -event.place))
-            return tuple(events[:limit])
+            shown = events[:limit]
+            if identity.hides(Scope.USER):
+                shown = [auditing.discreet(event, identity) for event in shown]
+            return tuple(shown)
 
     def checkpoint(self, namespace: str | None = None) -> tuple[str, ...]:
         """A signed note for the head of every chain that this caller may know of, the store's own first; or of one.

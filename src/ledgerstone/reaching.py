@@ -30,7 +30,7 @@ from ledgerstone.store.protocol import Reader
 
 KEY: Final = "key:"
 REASON: Final = "reason:"
-# Targets that are looked for wherever the caller may erase; all others only where it is bound.
+# Targets that are looked for wherever the caller may erase and no isolation hides; all others only where it is bound.
 WIDE: Final = ("session:", "principal:", "write:", "namespace:", "host:")
 OWN_NAME: Final = "your own name stays: by it the store knows which grants are yours"
 OWNERS_NAME: Final = "the name of the store's owner stays: by it the store knows whose it is"
@@ -131,7 +131,7 @@ def targeted(
     wide = any(target.startswith(WIDE) for target in targets)
     names = Reach(reading, reading.store, keep)
     bound = {where.number: where for where, _ in identity.visible()[0]}
-    beyond = {where.number: where for where in _erasable(reading, identity, caller)} if wide else {}
+    beyond = {where.number: where for where in _in_sight(reading, identity, caller)} if wide else {}
     reaches = {number: Reach(reading, where, keep) for number, where in (beyond | bound).items()}
     for target in targets:
         if target.startswith(WIDE):
@@ -159,7 +159,7 @@ def lapsed(
     keep: frozenset[str],
 ) -> list[Reach]:
     """What is past its expiry wherever the caller may erase; or, of a retention, what was said before a time."""
-    reaches = [Reach(reading, where, keep) for where in _erasable(reading, identity, caller)]
+    reaches = [Reach(reading, where, keep) for where in _in_sight(reading, identity, caller)]
     for reach in reaches:
         number = reach.where.number
         if retention is None or before is None:
@@ -217,8 +217,13 @@ def _outlived(reading: Reading, reach: Reach, position: int, before: int) -> Non
         reach.take(known)
 
 
+def _in_sight(reading: Reading, identity: Identity, caller: Caller) -> list[Chain]:
+    """Every namespace that the caller may erase in, less what isolation hides."""
+    return [where for where in _erasable(reading, identity, caller) if not identity.hidden(where.namespace)]
+
+
 def _erasable(reading: Reading, identity: Identity, caller: Caller) -> list[Chain]:
-    """Every namespace that the caller may erase in; DeniedError where the host lets nobody erase.
+    """Every namespace that the caller may erase in, also those that isolation hides; DeniedError where it may nowhere.
 
     In a dry run ``identity`` may be what the caller would be at a host that lets it: then of what it may read.
     """
@@ -231,9 +236,7 @@ def _erasable(reading: Reading, identity: Identity, caller: Caller) -> list[Chai
         entry = reading.listed(row).proven.entry
         if isinstance(entry, NamespaceEntry):
             place = identity.place(entry.namespace)
-            if place is None or (Act.READ in needed and identity.hides(place.scope)):
-                continue
-            if all(isinstance(identity.allowed(act, place), GrantEntry) for act in needed):
+            if place is not None and all(isinstance(identity.allowed(act, place), GrantEntry) for act in needed):
                 found.append(identity.chain(entry.namespace))
     return found
 
@@ -316,7 +319,8 @@ def _named(reading: Reading, identity: Identity, target: str, names: Reach) -> b
     word, _, name = target.partition(":")
     if word == "namespace":
         return _names_of(reading, name, names)
-    if word not in _NAMES:
+    # By its name it is found elsewhere, where isolation hides nothing.
+    if word not in _NAMES or identity.hides(Scope.USER):
         return False
     mark = _opaque(reading, identity, word, name)
     found = False

@@ -115,9 +115,14 @@ def _own(reader: Reader, identity: Identity, name: str) -> Drawn:
 
 
 def _theirs(drawn: Drawn, identity: Identity) -> bool:
-    """A receipt belongs to its principal; one of somebody the store did not know, or none at all, to nobody."""
+    """A receipt belongs to its principal; one of somebody the store did not know, or none at all, to nobody.
+
+    One that saw what isolation hides is not there, as little as what it saw.
+    """
     receipt = receipts.readable(drawn)
-    return receipt is not None and receipt.principal is not None and receipt.principal == identity.principal
+    if receipt is None or receipt.principal is None or receipt.principal != identity.principal:
+        return False
+    return not any(identity.hidden(seen.namespace) for seen in receipt.heads)
 
 
 def keys(trusted: Keyring, enrolled: Iterable[Enrolment]) -> Keys:
