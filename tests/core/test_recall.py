@@ -94,7 +94,7 @@ def test_a_context_is_tasks_and_then_what_fits(tasks: list[int], rest: list[int]
     limits = Budget(bytes=budget, items=items)
 
     if need > budget or len(obliged) > items:
-        with pytest.raises(CapacityError, match=f"the {len(obliged)} open tasks need {need} bytes"):
+        with pytest.raises(CapacityError, match=f"the {len(obliged)} open tasks need {need} bytes and {len(obliged)}"):
             recall.select(obliged, candidates, prove, budget=limits, overhead=OVERHEAD)
         return
     chosen, left_out, used, _, _ = recall.select(obliged, candidates, prove, budget=limits, overhead=OVERHEAD)
@@ -119,6 +119,31 @@ def test_what_is_not_admitted_is_counted_by_its_reason() -> None:
 
     assert [item.record.sequence for item in chosen] == [1]
     assert left_out == {"stale": 2, "items": 2}
+
+
+def test_what_fills_a_budget_to_the_byte_is_taken() -> None:
+    """With a byte less it is left out, for want of bytes."""
+    need = OVERHEAD + recall.size(recall.lean(record(1, "r" * 500)))
+
+    taken = recall.select([], [record(1, "r" * 500)], prove, budget=Budget(bytes=need), overhead=OVERHEAD)
+    left = recall.select([], [record(1, "r" * 500)], prove, budget=Budget(bytes=need - 1), overhead=OVERHEAD)
+
+    assert (taken.bytes, taken.left_out) == (need, {})
+    assert (left.items, left.left_out) == ((), {"bytes": 1})
+
+
+def test_a_candidate_is_told_its_place() -> None:
+    """Counted with the tasks, and without what was not taken."""
+    candidates: list[Record | str] = [record(1), "stale", record(2)]
+    places: list[int] = []
+
+    def note(found: Record | str, place: int) -> Recalled | str:
+        places.append(place)
+        return prove(found, place)
+
+    recall.select([task(0)], candidates, note, budget=Budget(), overhead=0)
+
+    assert places == [1, 2, 2]
 
 
 def test_an_entry_costs_what_it_says_of_its_lane() -> None:
@@ -165,6 +190,16 @@ def test_the_hint_names_a_budget_that_suffices(bytes_: int, items: int, hint: st
     assert refused.value.hint.startswith(hint)
     wide = Budget(bytes=640, items=4)
     assert recall.select(tasks, [], prove, budget=wide, overhead=OVERHEAD)[2] <= 640
+
+
+def test_a_lean_entry_holds_what_a_model_needs() -> None:
+    """Always five members; key, status and due where there are any."""
+    note = record(1)
+    least = {"id": note.address, "text": "Cedar.", "kind": "note", "scope": "project", "trust": "user_explicit"}
+    full = replace(note, key="tree", status=Status.CLOSED, due=0)
+
+    assert recall.lean(note) == least
+    assert recall.lean(full) == {**least, "key": "tree", "status": "closed", "due": "1970-01-01T00:00:00.000000Z"}
 
 
 @pytest.mark.parametrize("standing", Standing)
@@ -430,6 +465,8 @@ def test_tasks_that_outgrow_the_tokens_say_what_they_need() -> None:
         ("a  b", 3),
         ("2026", 2),
         ("123", 2),
+        ("cats2026", 4),
+        ("cats\u6728", 4),
         ("{}:,", 4),
         ("a\n", 2),
         ("\u00e9", 1),

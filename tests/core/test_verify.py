@@ -146,6 +146,8 @@ def test_replay_gives_the_leaves_of_the_state_tree() -> None:
     stamp: canonical.Json = {"at": NOON, "grant": opaque("grt", 2), "origin": "user", "principal": ADA}
     stamp_digest = canonical.digest(b"stamp", canonical.encode(stamp))
     assert leaves[1] == state.leaf(first.digest, stamp_digest, sequence=1, ended_by=4, reason=Ending.SUPERSEDED)
+    genesis, begun = entries.digest_of(pen.commits[0].bodies[0]), chain.read(pen.commits[0].header)[1].stamp
+    assert leaves[0] == state.leaf(genesis, entries.stamp_digest(begun), sequence=0, ended_by=0, reason=0)
 
 
 def test_the_roots_of_whole_tiles_are_kept() -> None:
@@ -619,7 +621,7 @@ def test_a_signature_is_judged_by_key_prefix_and_commit() -> None:
     check_signature(replayed, KEYS, head.id, head.header, KEYS.sign(RECEIPT, head.id))
     check_signature(replayed, KEYS, b"c" * 32, head.header, signature)
     check_signature(replayed, Keyring(), head.id, head.header, signature)
-    assert [finding.code for finding in replayed.findings] == ["signature"] * 3
+    assert [(finding.code, finding.sequence) for finding in replayed.findings] == [("signature", 0)] * 3
 
 
 def handed_over(store: Pen, *, at: dict[str, bytes], key: Keyring, by: Keyring = KEYS) -> None:
@@ -649,6 +651,21 @@ def test_a_key_signs_until_its_successor_does() -> None:
 
     assert faults(pen) == [("rule", 2)]
     assert faults(pen.store) == [("rule", 3)]
+
+
+def test_a_commit_that_names_the_handing_over_is_of_the_new_key() -> None:
+    """The head before it is the old key's last, as that commit of the store chain is there."""
+    pen = project_chain()
+    assert pen.store is not None
+    assert pen.head is not None
+    handed_over(pen.store, at={PROJECT: pen.head.id}, key=NEXT)
+
+    pen.remember("Cedar.", signer=NEXT.signer)
+
+    authorities = Authorities()
+    replayed = replay(pen, authorities)
+    assert (replayed.findings, replayed.lasts, authorities.findings(STORE)) == ([], {0}, [])
+    assert replay(pen.store).lasts == {1}
 
 
 def test_a_key_that_ended_at_other_heads_is_found() -> None:

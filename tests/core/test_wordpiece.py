@@ -42,6 +42,12 @@ def test_word_beyond_the_limit_is_one_unknown_piece() -> None:
     assert CUTTER.cut(longest + "a") == [0]
 
 
+def test_a_cutter_names_its_vocabulary_and_remembers_only_so_many_words() -> None:
+    """In the order of its numbers; a store of ever new words takes no more memory for them."""
+    assert CUTTER.vocabulary == tuple(VOCABULARY)
+    assert CUTTER.word.cache_info().maxsize == 1 << 15
+
+
 @given(st.text(max_size=80))
 def test_every_text_is_cut_the_same_word_by_word(text: str) -> None:
     """The pieces of a text are those of its words, one after another."""

@@ -211,6 +211,16 @@ def test_syntax_of_a_full_text_engine_is_only_words() -> None:
     assert query_words('words:"red fox" NEAR(cat* -dog) ^AND') == ["word", "red", "fox", "near", "cat", "dog"]
 
 
+def test_a_word_with_a_mark_in_it_has_a_stem() -> None:
+    """As one without: a mark is no punctuation."""
+    assert index_words("за\u0301писи") == ["за\u0301пис"]
+
+
+def test_a_sign_within_a_letter_parts_words() -> None:
+    """As it does on its own: some letters are a letter and a sign in their compatibility form."""
+    assert index_words("co\u0140lega") == index_words("col\u00b7lega") == ["col", "lega"]
+
+
 def test_marks_stay_in_their_word() -> None:
     """No combining mark of all Unicode parts a word, unless its script has no spaces and it counts itself."""
     marks = [character for character in EVERY_CHARACTER if category(character).startswith("M")]

@@ -223,7 +223,6 @@ class Replay:
     """
 
     __slots__ = (
-        "_act",
         "_digests",
         "_erased",
         "_frontier",
@@ -277,7 +276,6 @@ class Replay:
         self._digests = bytearray()
         self._sequences = array("Q")
         self._stamps = bytearray()
-        self._act = Act.WRITE
         # How many versions were erased since the store chain last noted it.
         self._erased = 0
         # The commits that were the last of a key: their signatures are kept.
@@ -306,8 +304,7 @@ class Replay:
         if wrong is not None:
             self.find("chain", sequence, f"commit {sequence} {wrong}")
         self.size, self.whole = self.place(header), self.whole and sequence == self.due
-        self._act = _act_of(bodies)
-        self._judge_stamp(header)
+        self._judge_stamp(header, bodies)
         if self.head is not None or not self.store:
             self._judge_signer(header)
         digests = tuple(map(entries.digest_of, bodies))
@@ -473,7 +470,7 @@ class Replay:
             self.find("erased", sequence, f"erased {self._erased} versions, and the store chain notes {noted}")
         self._erased = 0
 
-    def _judge_stamp(self, header: Header) -> None:
+    def _judge_stamp(self, header: Header, bodies: Sequence[bytes]) -> None:
         """A namespace's commit names a grant that stood at its point of the store chain and allows it."""
         if self.store:
             if header.store is not None:
@@ -492,7 +489,7 @@ class Replay:
             self.find("grant", header.sequence, "names no grant of the store chain")
             return
         grant = granted.entry
-        act = Act.CREATE if header.sequence == 0 else self._act
+        act = Act.CREATE if header.sequence == 0 else _act_of(bodies)
         place = Place(self.namespace, made.entry.scope, made.entry.owner)
         stands = granted.since <= point.sequence and (granted.until is None or granted.until > point.sequence)
         unexpired = grant.expires is None or grant.expires > stamp.at

@@ -39,7 +39,7 @@ class WordPiece:
         """A word's pieces, the longest first; the unknown piece alone where any part of it fits none."""
         pieces = self._pieces
         found: list[int] = []
-        start, end = 0, len(word)
+        start = 0
         while start < len(word) <= MAX_WORD_CHARACTERS:
             end = len(word)
             while start < end and ("##" if start else "") + word[start:end] not in pieces:
