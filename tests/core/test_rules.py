@@ -879,6 +879,47 @@ def test_a_draft_that_is_refused_says_which_field_is_wrong(field: str, wrong: An
     rules.check_text(replace(note, **{field: right}), LIBRARY_LIMITS)
 
 
+def test_the_time_of_a_draft_is_not_a_matter_of_its_type() -> None:
+    """What is no time is refused as a text is, with its limits; what is no text is refused by its type."""
+    wrong: Any = 2.0
+
+    rules.check_types(Draft(text="Cedar.", due=wrong))
+
+    with pytest.raises(UsageError, match="key: text or None, not float"):
+        rules.check_types(Draft(text="Cedar.", key=wrong))
+
+
+def test_a_record_holds_all_that_its_draft_says(pen: Pen) -> None:
+    """Every text, every time that is of its content."""
+    said: dict[str, Any] = {"key": "tree", "source": "Ada", "title": "Trees", "place": "Oslo", "tags": ("a",)}
+    said |= {"due": 1, "valid_from": 2, "valid_until": 3, "triggers": ("cedar",)}
+
+    admitted = entered(pen, Draft(text="Cedar.", kind=Kind.PROSPECTIVE, **said))
+
+    assert admitted.content == Content(text="Cedar.", **said)
+
+
+def test_one_draft_is_a_commit() -> None:
+    """And none is not."""
+    rules.check_drafts((Draft(text="Cedar."),), LIBRARY_LIMITS)
+
+    with pytest.raises(RuleError, match="drafts: 1 to 256 a commit, not 0"):
+        rules.check_drafts((), LIBRARY_LIMITS)
+
+
+def test_an_ending_that_is_refused_says_why(pen: Pen) -> None:
+    """By the name of the rule: a reason is a text within its limit, and less trust ends nothing."""
+    task = pen.remember(Draft(text="Water.", kind=Kind.TASK))
+
+    with pytest.raises(RuleError, match="reason: 1 to 4096 bytes, not 4097") as long:
+        rules.close(task, writing(), "x" * 4097)
+    with pytest.raises(RuleError, match="model_inferred may not close user_explicit") as weak:
+        rules.close(task, writing(Origin.MODEL), None)
+
+    assert (long.value.rule, weak.value.rule) == ("reason", "trust")
+    rules.close(task, writing(), "x" * 4096)
+
+
 def test_a_count_says_its_limit() -> None:
     """At most so many, and each once."""
     rules.count_of("tags", ("a", "b"), 2)
@@ -1021,4 +1062,6 @@ def test_open_tasks_fit_into_a_recall(pen: Pen) -> None:
         pen.remember(Draft(text=f"Task {number}.", kind=Kind.TASK))
 
     assert "this one would make it 17 and " in not_entered(pen, kind=Kind.TASK)
+    with pytest.raises(RuleError, match="would make it 17 and "):
+        entered(pen, Draft(text="A model says.", kind=Kind.TASK), Origin.MODEL)
     assert pen.remember(Draft(text="Somebody says.", kind=Kind.TASK), Origin.UNKNOWN).open_task
