@@ -142,7 +142,8 @@ def targeted(
         else:
             found = _narrow(target, [reaches[number] for number in bound], reading)
         if not found:
-            raise NotFoundError(f"no memory {target} here")
+            narrow = not target.startswith((*WIDE, REASON))
+            raise NotFoundError(f"no memory {target} here" if narrow else f"{target} names nothing here")
     if names.own and not _administers(identity, reading):
         names = Reach(reading, reading.store, keep)
         names.left.add("the names in the store chain stay: to erase them takes the grant to administer")

@@ -175,3 +175,14 @@ def test_an_id_or_a_summary_that_is_refused_comes_with_a_hint(bound: Desk) -> No
     """Where ids are shown, and which option names what a summary sums up."""
     assert bound.refuse("get", "mem_nope")[1]["hint"] == "as recall and list show it"
     assert "--covers" in bound.refuse("remember", "all of it", "--kind", "summary")[1]["hint"]
+
+
+def test_a_session_that_nothing_was_said_in_is_no_memory(bound: Desk) -> None:
+    """What is to be forgotten by a session, and is not there, is named as that; one that is there goes."""
+    bound.ask("--session", "s1", "remember", "the kettle is copper")
+
+    refused = bound.sit("forget", "--session", "nope", "--yes")
+    gone = bound.sit("forget", "--session", "s1", "--yes")
+
+    assert (refused.code, b"session:nope names nothing here" in refused.out) == (3, True)
+    assert gone.code == 0

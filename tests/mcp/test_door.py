@@ -152,6 +152,16 @@ def test_wrong_arguments_are_refused_in_one_shape(talk: Talk, tool: str, argumen
     assert error.keys() == {"code", "message", "hint"}
 
 
+def test_a_time_and_an_id_that_are_refused_come_with_a_hint(talk: Talk) -> None:
+    """The argument is named, and what to write or where ids are shown; also for an id without a letter."""
+    time, empty = talk.refused("remember", memory="x", due="tomorrow"), talk.refused("get", ids=[""])
+
+    assert time["message"] == "due: a date or a time, not 'tomorrow'"
+    assert "2026-11-30" in time["hint"]
+    assert empty["hint"] == "as recall and list show it"
+    assert talk("remember", memory="x", due="2099-01-01", kind="task")["status"] == "open"
+
+
 def test_null_is_an_argument_left_out(talk: Talk) -> None:
     """Models that fill in every field say null for what they do not mean."""
     written = talk("remember", memory="x", scope=None, key=None, sources=None, due=None, replaces=None)
