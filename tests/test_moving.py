@@ -193,6 +193,15 @@ def test_a_backup_never_replaces_a_file(home: Home, tmp_path: Path) -> None:
         assert memory.backup(tmp_path / "c.db").commits
 
 
+@pytest.mark.parametrize("path", ["", ".", "/"])
+def test_a_backup_takes_the_name_of_a_file(home: Home, tmp_path: Path, path: str) -> None:
+    """What names none is refused as what it is; a name is taken."""
+    with opened(home.path) as memory:
+        with pytest.raises(UsageError, match="is no file"):
+            memory.backup(path)
+        assert memory.backup(tmp_path / "c.db").commits
+
+
 def test_a_copy_that_does_not_verify_gets_no_name(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a failing disk makes of a copy is noticed, and nothing is left that could be taken for a backup."""
     copy = SqliteStore.copy

@@ -115,7 +115,7 @@ class StoreError(LedgerstoneError):
 
 
 class UnavailableError(StoreError):
-    """Busy, locked, full or disconnected: nothing was changed; try again."""
+    """Busy, locked, full or disconnected: nothing was changed, unless only the answer found no room; try again."""
 
     code = "unavailable"
 

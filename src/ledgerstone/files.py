@@ -17,8 +17,11 @@ MAX_KEPT: Final = 1000
 def whole(target: Path) -> Iterator[Path]:
     """A new file that is there whole or not at all: the block writes the draft it is given, an empty file.
 
-    Mode 0600, and durable when the block has ended. Raises UsageError when the target is there already.
+    Mode 0600, and durable when the block has ended. Raises UsageError when the target is there already, or names no
+    file.
     """
+    if not target.name:
+        raise UsageError(f"{target} is no file", hint="name a file that is not there")
     draft = beside(target, "draft")
     with suppress(OSError):
         sweep(target, "draft")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import json
 import re
 
 import pytest
 
+from ledgerstone.entrypoints.cli import main
 from tests.cli.conftest import Desk
 
 
@@ -104,6 +107,52 @@ def test_synonyms_are_given_by_word(bound: Desk) -> None:
         assert bound.refuse("recall", "cedar", "--synonym", wrong)[1]["message"] == (
             f"--synonym: WORD=OTHER, not {wrong!r}"
         )
+
+
+def test_a_synonym_that_is_no_text_is_refused_in_every_mode(bound: Desk) -> None:
+    """As a key is, by what is wrong with it; whole, it is taken."""
+    for mode in ("balanced", "lexical", "recent"):
+        code, error = bound.refuse("recall", "cedar", "--mode", mode, "--synonym", "cedar=\udcff")
+
+        assert (code, error["code"], error["rule"]) == (7, "rule", "synonyms")
+        assert bound.ask("recall", "cedar", "--mode", mode, "--synonym", "cedar=\xff")["items"] == []
+
+
+@pytest.mark.parametrize("option", ["--key", "--tag"])
+def test_a_list_takes_only_what_could_be_there(bound: Desk, option: str) -> None:
+    """What no record can have is refused by its limit or its character; what none has is not."""
+    wrong = {"": "not 0", "x\udcff": "not a lone surrogate at character 2", "x" * 9000: "not 9000"}
+
+    for value, offence in wrong.items():
+        code, error = bound.refuse("list", option, value)
+
+        assert (code, error["rule"]) == (7, option[2:])
+        assert error["message"].endswith(offence)
+    assert bound.ask("list", option, "x")["items"] == []
+
+
+def test_a_full_disk_is_no_usage(
+    bound: Desk, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An answer that finds no room says so with exit 5, and that it may be done; with room the same is answered."""
+
+    class Full(io.StringIO):
+        """A file on a disk that is full."""
+
+        def write(self, text: str) -> int:
+            """Take nothing."""
+            raise OSError(errno.ENOSPC, "No space left on device", text[:0])
+
+    with monkeypatch.context() as here:
+        here.setattr("sys.stdout", Full())
+        with pytest.raises(SystemExit) as left:
+            main(["recall", "--json"])
+
+    error = json.loads(capsys.readouterr().err)
+    assert (left.value.code, error["code"]) == (5, "unavailable")
+    assert error["message"] == "the answer could not be written: No space left on device"
+    assert "may be done" in error["hint"]
+    assert bound.ask("recall")["items"] == []
 
 
 def test_tokens_are_limited(bound: Desk) -> None:

@@ -18,7 +18,7 @@ from ledgerstone.core.concepts import (
     related,
 )
 from ledgerstone.core.words import STOP_WORDS, query_words
-from ledgerstone.errors import UsageError
+from ledgerstone.errors import RuleError, UsageError
 
 LINES = [line.split() for line in CLUSTERS.strip().splitlines()]
 words = st.lists(st.sampled_from([word for line in LINES for word in line]), max_size=12)
@@ -102,14 +102,15 @@ def test_synonym_of_a_long_phrase_needs_its_last_word() -> None:
         ({"a1": ["x"]}, {"a1": "x"}, "not a single text"),
         ({"a1": ["x" * MAX_SYNONYM_BYTES]}, {"a1": ["x" * (MAX_SYNONYM_BYTES + 1)]}, "1 to 128 bytes, not 129"),
         ({"a1": ["x"]}, {"a1": [""]}, "1 to 128 bytes, not 0"),
-        ({"a1": ["x"]}, {"a1": [7]}, "1 to 128 bytes, not int"),
+        ({"a1": ["x"]}, {"a1": [7]}, "text, not int"),
+        ({"a1": ["x"]}, {"a1": ["x\udcff"]}, "not a lone surrogate at character 2"),
         ({"a1": ["?"]}, {"?": ["a1"]}, "'\\?' holds no word"),
     ],
-    ids=["entries", "texts", "one text", "long", "empty", "number", "no word"],
+    ids=["entries", "texts", "one text", "long", "empty", "number", "surrogate", "no word"],
 )
 def test_synonyms_outside_their_limits_are_refused(most: dict[str, list[str]], more: object, offence: str) -> None:
     """The limit itself is accepted; what is past it is named, even where the query names none of it."""
     related(["nothing"], most)
 
-    with pytest.raises(UsageError, match=offence):
+    with pytest.raises((RuleError, UsageError), match=offence):
         related(["nothing"], more)  # type: ignore[arg-type]

@@ -123,6 +123,15 @@ def test_lane_says_how_much_is_not_indexed_yet(tmp_path: Path) -> None:
     behind.memory.close()
 
 
+@pytest.mark.parametrize(("fresh", "offence"), [("x", "str"), (True, "bool"), (-1, "-1"), (None, "NoneType")])
+def test_how_many_texts_a_search_may_encode_is_a_number(fresh: int, offence: str) -> None:
+    """Anything else is refused when the lane is made; none at all is a number too."""
+    with pytest.raises(UsageError, match=f"fresh: a whole number of texts, not {offence}"):
+        Lane(static_table, fresh=fresh)
+
+    assert Lane(static_table, fresh=0).fresh == 0
+
+
 def test_what_may_not_be_recalled_is_never_found(corner: Corner) -> None:
     """Superseded, retracted, erased, or below the floor: closeness changes nothing; its neighbour is found."""
     old = corner.memory.remember(Draft(text="The physician is Ruth.", key="doctor")).record.address

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Final
 
+from ledgerstone.core import canonical
 from ledgerstone.core.words import query_words
 from ledgerstone.errors import UsageError
 
@@ -293,12 +294,12 @@ def related(words: Iterable[str], synonyms: Mapping[str, Sequence[str]] | None =
     ``words`` are a query's stems, as ``query_words`` makes them. ``synonyms`` are the caller's: where all words of
     an entry's name occur in the query, the words of its texts are looked for too. The query's own words are never
     among the answer; at most ``MAX_RELATED``, a caller's synonyms first, then in the order of the query.
-    UsageError for synonyms outside their limits, whether the query names them or not.
+    An error for synonyms outside their limits as ``checked`` says, whether the query names them or not.
     """
     own = list(dict.fromkeys(words))
     asked = frozenset(own)
     found: dict[str, int] = {}
-    for name, others in _checked(synonyms or {}):
+    for name, others in checked(synonyms or {}):
         if asked.issuperset(name):
             found.update(dict.fromkeys(others, SYNONYM_WEIGHT))
     for word in own:
@@ -308,25 +309,22 @@ def related(words: Iterable[str], synonyms: Mapping[str, Sequence[str]] | None =
     return dict(kept[:MAX_RELATED])
 
 
-def _checked(synonyms: Mapping[str, Sequence[str]]) -> list[tuple[list[str], list[str]]]:
-    """A caller's synonyms as stems; UsageError says limit and offence."""
+def checked(synonyms: Mapping[str, Sequence[str]]) -> list[tuple[list[str], list[str]]]:
+    """A caller's synonyms as stems; UsageError says limit and offence, RuleError those of a text."""
     if len(synonyms) > MAX_SYNONYM_ENTRIES:
         raise UsageError(f"synonyms: at most {MAX_SYNONYM_ENTRIES} entries, not {len(synonyms)}")
-    checked = []
+    stemmed = []
     for name, others in synonyms.items():
         if isinstance(others, str) or len(others) > MAX_SYNONYM_WORDS:
             offence = "a single text" if isinstance(others, str) else len(others)
             raise UsageError(f"synonyms of {name!r}: a list of at most {MAX_SYNONYM_WORDS} texts, not {offence}")
         for text in (name, *others):
-            size = len(text.encode("utf-8", "replace")) if isinstance(text, str) else 0
-            if not 1 <= size <= MAX_SYNONYM_BYTES:
-                offence = f"{size} bytes" if isinstance(text, str) else type(text).__name__
-                raise UsageError(f"synonyms: each a text of 1 to {MAX_SYNONYM_BYTES} bytes, not {offence}")
+            canonical.text(text, name="synonyms", least=1, most=MAX_SYNONYM_BYTES)
         stems = query_words(name, None)
         if not stems:
             raise UsageError(f"synonyms: {name!r} holds no word to look for")
-        checked.append((stems, [stem for text in others for stem in query_words(text, None)]))
-    return checked
+        stemmed.append((stems, [stem for text in others for stem in query_words(text, None)]))
+    return stemmed
 
 
 @cache

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import orjson
 
-from ledgerstone.core import canonical
+from ledgerstone.core import canonical, concepts
 from ledgerstone.core.sorts import check_fields
 from ledgerstone.core.values import (
     MAX_INTEGER,
@@ -63,6 +63,9 @@ def check_policy(policy: Policy) -> None:
         raise UsageError(f"namespaces: at most {MAX_NAMED}, not {len(policy.namespaces)}")
     if policy.key is not None:
         canonical.text(policy.key, name="key", least=1, most=MAX_KEY_BYTES)
+    if policy.synonyms:
+        # Also where no mode asks for them: a receipt says them.
+        concepts.checked(policy.synonyms)
     past = policy.as_of is not None or policy.at is not None
     if policy.as_of is not None and policy.at is not None:
         raise UsageError("as_of and at: one of them says which past state is meant")

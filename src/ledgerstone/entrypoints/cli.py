@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import click
 
 from ledgerstone.core.values import (
+    MAX_KEY_BYTES,
     MAX_LIST,
+    MAX_TAG_BYTES,
     TRUST_OF_WORD,
     Draft,
     Kind,
@@ -269,7 +271,12 @@ def get(door: Door, target: str) -> None:
 @verb
 def list_(door: Door, /, what: str, limit: int, cursor: str | None, **only: str | None) -> None:
     """List what stands, the open tasks, or all versions."""
+    from ledgerstone.core import canonical
+
     kind, key, tag = only["kind"], only["key"], only["tag"]
+    for name, value, most in (("key", key, MAX_KEY_BYTES), ("tag", tag, MAX_TAG_BYTES)):
+        if value is not None:
+            canonical.text(value, name=name, least=1, most=most)
 
     def fits(record: Record) -> bool:
         return kind in {None, record.kind.value} and key in {None, record.key} and (tag is None or tag in record.tags)

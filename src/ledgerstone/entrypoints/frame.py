@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, Final, NoReturn, P
 import click
 
 from ledgerstone.entrypoints import host
-from ledgerstone.errors import LedgerstoneError, NamespaceError, UsageError
+from ledgerstone.errors import LedgerstoneError, NamespaceError, UnavailableError, UsageError
 
 if TYPE_CHECKING:
     from ledgerstone.core.values import Remembered
@@ -170,6 +171,11 @@ class Program(click.Group):
 
 
 def _unforeseen(error: Exception) -> LedgerstoneError:
+    if isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT}:
+        return UnavailableError(
+            f"the answer could not be written: {error.strerror}",
+            hint="make room there; what was asked for may be done, so look before you repeat it",
+        )
     return UsageError(
         f"{type(error).__name__}: {str(error)[:200]}",
         hint="look at the arguments, the environment and the configuration: ledgerstone doctor",

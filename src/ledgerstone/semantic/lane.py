@@ -17,7 +17,7 @@ from ledgerstone.core.entries import decode_content
 from ledgerstone.core.projection import searchable
 from ledgerstone.core.rendering import MAX_TOLD, one_line, told
 from ledgerstone.core.words import STOP_WORDS, index_words, token
-from ledgerstone.errors import UnavailableError
+from ledgerstone.errors import UnavailableError, UsageError
 from ledgerstone.identity import Identity
 from ledgerstone.ledger import Ledger
 from ledgerstone.search import Hit, Sieve
@@ -113,12 +113,15 @@ class Lane:
     """An encoder at work on a store; keeps what it has read of the vectors, for as long as they stay the same.
 
     ``load`` gives the encoder, and is first called when one is needed. ``fresh`` is how many texts that nobody has
-    indexed yet a search may encode itself: a slow encoder takes few.
+    indexed yet a search may encode itself: a slow encoder takes few, and 0 is none.
     """
 
     __slots__ = ("_encoder", "_fresh", "_load", "_matrices", "fresh")
 
     def __init__(self, load: Callable[[], Encoder], *, fresh: int = FRESH) -> None:
+        if type(fresh) is not int or fresh < 0:
+            offence = fresh if type(fresh) is int else type(fresh).__name__
+            raise UsageError(f"fresh: a whole number of texts, not {offence}")
         self._load = load
         self._encoder: Encoder | None = None
         # By store and chain, since one encoder may be at work on several stores.
