@@ -44,8 +44,10 @@ def test_word_beyond_the_limit_is_one_unknown_piece() -> None:
 
 def test_a_cutter_names_its_vocabulary_and_remembers_only_so_many_words() -> None:
     """In the order of its numbers; a store of ever new words takes no more memory for them."""
-    assert CUTTER.vocabulary == tuple(VOCABULARY)
-    assert CUTTER.word.cache_info().maxsize == 1 << 15
+    cutter = WordPiece(VOCABULARY)
+
+    assert cutter.vocabulary == tuple(VOCABULARY)
+    assert cutter.word.cache_info().maxsize == 1 << 15
 
 
 @given(st.text(max_size=80))
