@@ -137,6 +137,84 @@ def test_what_only_stands_where_a_password_would_passes(text: str) -> None:
     assert list(scan(Draft(text=text))) == []
 
 
+KEY = "a8f5c3d2e1b09f7a6c5d4e3f"
+BASIC = base64.b64encode(b"ada:S3cr3tPass1").decode()
+AZURE = base64.b64encode(random.Random(4).randbytes(64)).decode()
+# A text with its credential between two marks, and the rule.
+HANDED = {
+    "aws_secret_access_key = ^wJalrXUtnFEMI/K7MDENG/bPxRfiCYABCDKEYz1^": "secret_assignment",
+    "client_secret=^8f2d7a6b5c4e3f1a9d8c7b6a^": "secret_assignment",
+    f"api_key = '^{KEY}^'": "secret_assignment",
+    f'{{"apiKey": "^{KEY}^"}}': "secret_assignment",
+    f"The API key: ^{KEY}^.": "secret_assignment",
+    f"api_key\uff1a^{KEY}^": "secret_assignment",
+    f"\u0130\u0130 api_key: ^{KEY}^": "secret_assignment",
+    f"AccountName=cedar;AccountKey=^{AZURE}^;EndpointSuffix=core": "secret_assignment",
+    f"https://api.cedar.dev/v1?api_key=^{KEY}^&page=2": "secret_assignment",
+    f"Authorization: Basic ^{BASIC}^": "secret_assignment",
+    f"-H 'Authorization: Bearer ^{KEY}^'": "secret_assignment",
+    "DB_PASS=^Xk39dkqPz^": "password_assignment",
+    "auth: {user: 'ada', pass: '^Xk39dkqPz^'}": "password_assignment",
+    "curl -u admin:^S3cr3tPass1^ https://cedar.dev": "password_assignment",
+    "curl -s --user 'admin:^S3cr3tPass1^' https://cedar.dev": "password_assignment",
+    "sshpass -p '^S3cr3tPass1^' ssh ada@cedar.dev": "password_assignment",
+    "sshpass -p^S3cr3tPass1^ ssh ada@cedar.dev": "password_assignment",
+    "machine cedar.dev login ada password ^Xk39dkqPz^": "password_assignment",
+    "CREATE ROLE ada PASSWORD '^hunter2hunter^'": "password_assignment",
+    "password=^$ecr3tPass9^": "password_assignment",
+    "password\uff1a^Xk39dkqPz^": "password_assignment",
+    "if password == '^hunter2hunter^'": "password_assignment",
+    "password == '^admin1847263^'": "password_assignment",
+    "password=^pwd=hunter27x^": "password_assignment",
+}
+NOT_HANDED = [
+    "/etc/passwd:root:x:0:0",
+    "EOS_TOKEN = 'endoftext_100257'",
+    "MAX_TOKEN = 128000_tokens",
+    "NEXT_TOKEN=page2-of-results-10",
+    "SECRET_KEY=projects/1/secrets/x2",
+    "OLDPWD=home/alice2/work",
+    "pwd=x86_64-linux-gnu",
+    "password: required|min:8|max:64",
+    "password: CVE-2024-12345",
+    "password: ISO27001-compliant",
+    "passphrase: BIP39-words",
+    "password == 'admin1234567'",
+    "password=$db2_password or $DB2PASS or $user2Password",
+    "the tests pass=120/120, bypass=Xk39dkqPz",
+    "password hunter2hunter, password XK39DKQP, password whatever",
+    "password 'CVE-2024-12345', password\uff1aCVE-2024-12345",
+    "curl -u user:password, curl -u $NAME:$WORD, sshpass -p <password>, docker run -u 1000:1000000",
+    f"Authorization: Basic {base64.b64encode(b'user:password').decode()}, Authorization: Basic auth-needed1",
+    "Authorization: Bearer access-token-2, Authorization: Bearer <token>",
+    f"primary key: {KEY}, cache key={KEY}, token {KEY}",
+]
+
+
+@pytest.mark.parametrize("marked", HANDED, ids=range(len(HANDED)))
+def test_however_a_secret_is_given_it_is_found_once(marked: str) -> None:
+    """In code, an address, a connection string, a header, a command or .netrc: by one rule, the value and no more."""
+    before, secret, after = marked.split("^")
+
+    found = list(scan(Draft(text=before + secret + after)))
+
+    assert found == [Found(HANDED[marked], "text", len(before), len(before) + len(secret))]
+
+
+@pytest.mark.parametrize("text", NOT_HANDED, ids=range(len(NOT_HANDED)))
+def test_words_and_numbers_in_the_place_of_a_secret_pass(text: str) -> None:
+    """Names, paths, releases, rules of a form, variables, and what is given to other names."""
+    assert list(scan(Draft(text=text))) == []
+
+
+def test_what_has_a_form_is_known_by_it_alone() -> None:
+    """Whatever name it is given to, so that who lets that rule pass need not name another."""
+    token = REAL["github_pat"]
+
+    assert list(scan(Draft(text=f"token: {token}"))) == [Found("github_pat", "text", 7, 47)]
+    assert check(Draft(text=f"GITHUB_TOKEN={token}"), ["github_pat"]) == ("github_pat",)
+
+
 @pytest.mark.parametrize("cut", ["\u200b", "\u00ad", "\x01", "\n", "\r\n", "\n    ", " \n", "\u2028", "\u200b\n\u2060"])
 def test_a_credential_that_is_cut_in_two_is_found(cut: str) -> None:
     """By what nobody sees, or by a line's end; the place is that of the text as it was given."""
@@ -161,7 +239,7 @@ def test_a_credential_that_is_all_of_a_text_is_found_cut_in_two(cut: str) -> Non
 def test_six_characters_stand_on_either_side_of_a_cut(side: int, found: bool) -> None:
     """With less on one side nothing is found, however long the words are that the two halves stand in."""
     token = REAL["github_pat"]
-    text = f"token:{token[:side]}\n{token[side:]}:thanks"
+    text = f"write:{token[:side]}\n{token[side:]}:thanks"
 
     assert list(scan(Draft(text=text))) == [Found("github_pat", "text", 6, 47)] * found
 

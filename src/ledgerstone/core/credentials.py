@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from functools import cache
@@ -31,17 +32,32 @@ _LEAST: Final = len("-----BEGIN")
 _DIGIT: Final = re.compile("[0-9]")
 _BREAK: Final = re.compile(r"(?<=\S)[ \t]*(?:\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029])[ \t]*(?=\S)")
 
-_PASSWORD_NAMES: Final = ("pass", "pwd")
+# How a value is given to a name; quotes that the name stands in end before it.
+_SIGN: Final = r"[\"'`\]]{0,2}[ \t]{0,3}(=>|:=|==?|[:\uff1a])[ \t]{0,3}"
+_VALUE: Final = r"(?:([\"'`])([^\"'`\s]{6,200})\4|([^\s\"'`,;]{6,200}))"
+# Each name by how it begins, in lower case, and all that may follow there.
+_PASSWORD_NAMES: Final = ("pass", "pwd", "curl")
 _PASSWORD: Final = re.compile(
-    r"(passw(?:or)?d|passphrase|passcode|pwd)[\"'`\]]{0,2}[ \t]{0,3}(=>|:=|==?|:)[ \t]{0,3}"
-    r"(?:([\"'`])([^\"'`\s]{6,200})\3|([^\s\"'`,;]{6,200}))",
+    rf"(?:(passw(?:or)?d|passphrase|passcode|pwd|(?<![a-z])pass)(?:{_SIGN}|([ \t]{{1,3}})(?=\S*[0-9]))"
+    r"|(?<=ssh)pass[ \t]+-p[ \t]?|curl\b[^\n]{0,100}?[ \t](?:-u|--user)[ \t=]?[\"'`]?[^\s:\"'`]{1,64}:)"
+    rf"{_VALUE}",
     re.IGNORECASE,
 )
-_SECRET_NAMES: Final = ("SECRET", "TOKEN", "KEY")
+_COLONS: Final = frozenset(":\uff1a")
+# Names that directories and tests have too.
+_LOOSE: Final = frozenset({"pass", "pwd"})
+_SECRET_NAMES: Final = ("secret", "token", "api", "access", "account", "private")
 _SECRET: Final = re.compile(
-    r"(?:SECRET|TOKEN|API_?KEY|ACCESS_KEY|PRIVATE_KEY|SECRET_KEY)[ \t]?=[ \t]?[\"'`]?"
-    r"([A-Za-z0-9+/_.~=-]{12,200})(?![A-Za-z0-9+/_.~=(\[{$-])"
+    rf"(?:token|secret(?:[_ -]?key)?|(?:api|access|account|private)[_ -]?key){_SIGN}[\"'`]?"
+    r"([A-Za-z0-9+/_.~=-]{12,200})(?![A-Za-z0-9+/_.~=(\[{$-])",
+    re.IGNORECASE,
 )
+_HEADER_NAMES: Final = ("authorization",)
+_HEADER: Final = re.compile(
+    rf"authorization{_SIGN}[\"'`]?(?:(basic)|bearer)[ \t]{{1,3}}([A-Za-z0-9+/_.~=-]{{8,200}})", re.IGNORECASE
+)
+# Words and numbers, joined: a name, a path, a release.
+_WORDS: Final = re.compile(r"(?:[^\W\d_]+\d*|\d+)(?:[-_/.:|]+(?:[^\W\d_]+\d*|\d+))+[-_/.:|]*")
 # Words in the place of a value, and how values are referred to that stand elsewhere.
 _PLACEHOLDER: Final = re.compile(
     r"(?:[x*.\u2022_?#0-]+"
@@ -49,12 +65,14 @@ _PLACEHOLDER: Final = re.compile(
     r"(?:passw(?:or)?d|passphrase|passcode|pwd|pass|secret|token|key)(?:[._-]?(?:here|goes[._-]?here|value|example|\d{1,4}))?"
     r"|change[._-]?(?:me|it|this)\d{0,4}|replace[._-]?(?:me|this)|insert[._-].*|redacted|masked|filtered|hidden|removed"
     r"|(?:an?[._-]|my[._-])?(?:example|sample|placeholder)\d{0,4}|todo|unset|none|null|undefined|empty|false|string|required"
-    r"|optional|mandatory|in(?:valid|correct)|unknown|(?:dis|en)abled|prompt|postgres|mysql|guest|admin\d{0,4}"
+    r"|optional|mandatory|in(?:valid|correct)|unknown|(?:dis|en)abled|prompt|postgres|mysql|guest|admin(?:\d{0,4}|12345\d*)"
     r"|(?:test|dummy|fake|demo)[a-z]{0,8}\d{0,4}|foo(?:bar)?(?:baz)?\d{0,4})[!?.]*",
     re.IGNORECASE,
 )
 _ELSEWHERE: Final = re.compile(
-    r"[$%@!&/~<{\[(\\-]|.*(?:[({]|\$\{|::|->|\.\.\.)|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$|[A-Za-z_][\w.]*\["
+    # A variable has no small letter after a digit.
+    r"[%@!&/~<{\[(\\-]|\$(?![A-Z_]\w*\d(?-i:[a-z]))"
+    r"|.*(?:[({]|\$\{|::|->|\.\.\.)|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$|[A-Za-z_][\w.]*\["
     r"|(?:https?|file|env|vault|secrets?|sops|op|ssm|arn|keyring)[:/]",
     re.IGNORECASE,
 )
@@ -131,7 +149,11 @@ def _within(text: str) -> Iterator[_Spot]:
     """What looks like a credential in a text, whatever is unseen in it, also where a line's end cuts it in two."""
     # Of most it can be told at once that nothing is.
     seen = text if text.isascii() and text.isprintable() else UNSEEN.sub("", text)
-    spots = [*_by_form(seen), *_by_name(seen)]
+    spots = [*_by_form(seen)]
+    for spot in _by_name(seen):
+        # What has a form is known by it, whatever it is given to.
+        if not any(spot[1] < end and start < spot[2] for _, start, end in spots):
+            spots.append(spot)
     if any(starmap(_is_cut, pairwise(seen.splitlines()))) and (whole := [*_by_form(_BREAK.sub("", seen))]):
         places = _kept(seen, _BREAK)
         for rule, start, end in whole:
@@ -172,23 +194,49 @@ def _by_form(text: str) -> Iterator[_Spot]:
 
 def _by_name(text: str) -> Iterator[_Spot]:
     """What is given to a name that is a password's or a secret's, as ``password = "..."`` and ``DB_PASSWORD=...``."""
-    lower = text.lower()
-    if any(name in lower for name in _PASSWORD_NAMES):
-        for match in _PASSWORD.finditer(text):
-            group = 4 if match[4] is not None else 5
-            value = match[group].rstrip(".,:!?)]}") if group == 5 else match[group]  # noqa: PLR2004 - the bare value
-            if _is_password(value, match[1], sign=match[2], quoted=match[4] is not None):
-                yield PASSWORD, match.start(group), match.start(group) + len(value)
-    if any(name in text for name in _SECRET_NAMES):
-        for match in _SECRET.finditer(text):
-            value = match[1]
-            if (
-                _mixed(value)
-                and _entropy(value) > 3.0  # noqa: PLR2004 - as most borrowed rules have it
-                and not _SAMPLE.search(value)
-                and not _ELSEWHERE.match(value)
-            ):
-                yield SECRET, *match.span(1)
+    # The one letter that is two in lower case would shift what follows it.
+    lower = text.replace("\u0130", "I").lower()
+    for match in _matches(_PASSWORD, _PASSWORD_NAMES, text, lower):
+        name, sign, blank, quote, within, bare = match.groups()
+        value = bare.rstrip(".,:!?)]}") if quote is None else within
+        start = match.start(6 if quote is None else 5)
+        if _is_password(value, name or "", sign=sign or blank or "=", quoted=quote is not None):
+            yield PASSWORD, start, start + len(value)
+    for match in _matches(_SECRET, _SECRET_NAMES, text, lower):
+        value = match[2].rstrip(".")
+        if _is_secret(value):
+            yield SECRET, match.start(2), match.start(2) + len(value)
+    for match in _matches(_HEADER, _HEADER_NAMES, text, lower):
+        if _is_basic(match[3]) if match[2] else _is_secret(match[3]):
+            yield SECRET, *match.span(3)
+
+
+def _matches(pattern: re.Pattern[str], names: tuple[str, ...], text: str, lower: str) -> Iterator[re.Match[str]]:
+    """Where a pattern matches from the beginning of a name: to look for the names first is many times as fast."""
+    for name in names:
+        at = lower.find(name)
+        while at >= 0:
+            if match := pattern.match(text, at):
+                yield match
+            at = lower.find(name, at + len(name))
+
+
+def _is_secret(value: str) -> bool:
+    """Whether a value may be drawn at random, and is no name or place of one."""
+    return (
+        _mixed(value)
+        and _entropy(value) > 3.0  # noqa: PLR2004 - as most borrowed rules have it
+        and not (_SAMPLE.search(value) or _ELSEWHERE.match(value) or _WORDS.fullmatch(value))
+    )
+
+
+def _is_basic(value: str) -> bool:
+    """Whether a value is a name and a password, in base 64."""
+    try:
+        password = b64decode(value, validate=True).decode().partition(":")[2]
+    except ValueError:
+        return False
+    return _is_password(password, "", sign="=", quoted=False)
 
 
 def _is_password(value: str, name: str, *, sign: str, quoted: bool) -> bool:
@@ -197,13 +245,18 @@ def _is_password(value: str, name: str, *, sign: str, quoted: bool) -> bool:
         return False
     if _entropy(value) <= 2.2:  # noqa: PLR2004 - a word of six letters, two of them the same
         return False
-    if sign == ":" and not quoted:
+    if sign.isspace() and not quoted and (value.islower() or value.isupper()):
+        # Such words follow a password's name in a sentence.
+        return False
+    if sign.isspace() or (not quoted and (sign in _COLONS or name.lower() in _LOOSE)):
         # As people write, and as they explain.
-        return len(value) >= 8 and _mixed(value) and value[-1].isalnum()  # noqa: PLR2004
+        return len(value) >= 8 and _mixed(value) and value[-1].isalnum() and not _WORDS.fullmatch(value)  # noqa: PLR2004
     if _DIGIT.search(value) or re.search(r"[^\w.-]", value) or re.search("[a-z][A-Z]", value):
         return True
     # Letters alone: a word of a translation, or of a language, unless the name is one of an environment.
-    return sign != ":" and value.isascii() and ((quoted and len(value) >= 10) or name.isupper())  # noqa: PLR2004
+    return (
+        sign not in _COLONS and value.isascii() and ((quoted and len(value) >= 10) or name.isupper())  # noqa: PLR2004
+    )
 
 
 def _mixed(value: str) -> bool:
