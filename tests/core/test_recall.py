@@ -370,6 +370,11 @@ SPACES = tuple(opaque("ns", number) for number in range(MAX_NAMED + 1))
         (Policy(as_of=0), Policy(as_of=-1), "as_of: a whole number from 0 to 9007199254740991, not -1"),
         (Policy(since=MAX_INTEGER), Policy(since=MAX_INTEGER + 1), "since: a whole number"),
         (Policy(key="k" * 128), Policy(key="k" * 129), "key: 1 to 128 bytes, not 129"),
+        (
+            Policy(mode=Mode.RECENT, synonyms={"a1": ["x"]}),
+            Policy(mode=Mode.RECENT, synonyms={"a1": ["\udcff"]}),
+            "synonyms: valid Unicode, not a lone surrogate",
+        ),
         (Policy(kinds=(Kind.NOTE,)), Policy(kinds=3), "kinds: a tuple of Kinds"),  # type: ignore[arg-type]
         (Policy(until=1), Policy(until=True), "until: a whole number or None, not bool"),
         (Policy(since=5, until=5), Policy(since=5, until=4), "since: not after until"),
