@@ -18,9 +18,10 @@ from ledgerstone import (
     Standing,
     StoreError,
     UnavailableError,
+    UsageError,
 )
 from ledgerstone.core.recall import lean, size
-from tests.memories import ADA, ELSEWHERE, KEY, Scratch
+from tests.memories import ADA, ELSEWHERE, KEY, SECOND, Scratch
 from tests.stores import plain_client
 
 SMALL = Budget(bytes=2400, items=4)
@@ -234,3 +235,58 @@ def test_a_store_is_read_and_never_made_read_only(scratch: Scratch) -> None:
 
     assert not path.exists()
     assert scratch.memory.remember("Yes.").record.text == "Yes."
+
+
+@pytest.mark.parametrize("kind", [Kind.NOTE, Kind.FACT, Kind.EPISODE, Kind.PROSPECTIVE])
+def test_a_correction_keeps_the_kind(scratch: Scratch, kind: Kind) -> None:
+    """The next text under a key, or in place of a version, is of its kind; another kind is for the writer to say."""
+    first = scratch.memory.remember(Draft(text="staging is on mars", kind=kind, key="staging")).record
+
+    by_key = scratch.memory.remember(Draft(text="staging is on venus", key="staging"))
+    by_address = scratch.memory.remember(Draft(text="staging is on earth", replaces=by_key.record.address))
+    said = scratch.memory.remember(Draft(text="staging moves a lot", kind=Kind.EPISODE, key="staging"))
+
+    assert [one.record.kind for one in (by_key, by_address, said)] == [kind, kind, Kind.EPISODE]
+    assert by_key.record.memory == first.memory
+    assert not any("name the kind" in notice for one in (by_key, by_address, said) for notice in one.notices)
+
+
+@pytest.mark.parametrize("kind", [Kind.SUMMARY, Kind.PROCEDURE])
+def test_a_kind_that_takes_sources_is_kept_with_them(scratch: Scratch, kind: Kind) -> None:
+    """Without sources the next text is a note, and the answer says so; with some it stays what it was."""
+    ground = scratch.memory.remember("The mill was sold twice in one year.").record.address
+    scratch.memory.remember(Draft(text="Sold.", kind=kind, key="mill", sources=(ground,)))
+
+    with_one = scratch.memory.remember(Draft(text="Sold twice.", key="mill", sources=(ground,)))
+    without = scratch.memory.remember(Draft(text="Sold again.", key="mill"))
+
+    notice = f"it is a note, and what it replaces a {kind.value}: name the kind to say which it is"
+    assert (with_one.record.kind, notice in with_one.notices) == (kind, False)
+    assert (without.record.kind, notice in without.notices) == (Kind.NOTE, True)
+
+
+def test_a_closed_task_is_not_opened_by_a_text(scratch: Scratch) -> None:
+    """What comes under its key later is a note, and the answer says so; whoever means a task says task."""
+    task = scratch.memory.remember(Draft(text=TELESCOPE, kind=Kind.TASK, key="mirror")).record
+    scratch.memory.close_task(task.address)
+
+    later = scratch.memory.remember(Draft(text="The mirror is clean.", key="mirror"))
+    again = scratch.memory.remember(Draft(text=TELESCOPE, kind=Kind.TASK, key="mirror"))
+
+    notice = "it is a note, and what it replaces a task: name the kind to say which it is"
+    assert (later.record.kind, notice in later.notices) == (Kind.NOTE, True)
+    assert (again.record.kind, notice in again.notices) == (Kind.TASK, False)
+
+
+def test_what_has_expired_already_is_not_written(scratch: Scratch) -> None:
+    """No recall would show it; a moment later it would. A write that comes again is answered, whatever the time."""
+    brief = Draft(text="The fair is on.", expires=scratch.now + SECOND)
+    kept = scratch.memory.remember(brief, idempotency_key="fair").record
+
+    with pytest.raises(UsageError, match="expires: a time to come, not 2026-01-01T12:00:00") as refused:
+        scratch.memory.remember(Draft(text="The fair is on.", expires=scratch.now))
+    scratch.wait(1)
+
+    assert "valid_until" in refused.value.hint
+    assert scratch.memory.remember(brief, idempotency_key="fair").record.address == kept.address
+    assert len(scratch.memory.list_records("all").items) == 1

@@ -334,3 +334,18 @@ def test_only_a_project_is_isolated_and_only_by_admin(scratch: Scratch, shared: 
         scratch.by(BOBS).isolate(project)
 
     assert "isolated" not in scratch.memory.bound()
+
+
+def test_a_write_that_isolation_hides_says_so(scratch: Scratch, project: str) -> None:
+    """Remembered, repeated or promoted to what is wider, the answer says that it is not shown here."""
+    hidden = "kept, and not shown here: this project is isolated from scope user"
+    scratch.memory.grant("ada", Act.PROMOTE, scope=Scope.USER)
+
+    wide, again = (scratch.memory.remember("Mine.", scope=Scope.USER, idempotency_key="k") for _ in range(2))
+    own = scratch.memory.remember("Of the project.")
+    promoted = scratch.memory.promote(own.record.address, scope=Scope.USER)
+    scratch.memory.isolate(project, isolated=False)
+
+    assert all(hidden in answer.notices for answer in (wide, again, promoted))
+    assert hidden not in own.notices
+    assert hidden not in scratch.memory.remember("Mine too.", scope=Scope.USER).notices

@@ -58,6 +58,7 @@ from ledgerstone.core.values import (
     Scope,
     Standing,
     Status,
+    time_text,
 )
 from ledgerstone.errors import ConflictError, CorruptionError, LedgerstoneError, NotFoundError, UsageError
 from ledgerstone.following import enrolled
@@ -76,6 +77,8 @@ from ledgerstone.writing import Batch
 DEFAULT: Final = Budget()
 POLICY: Final = Policy()
 MAX_EVENTS: Final = 1000
+HIDDEN: Final = "kept, and not shown here: this project is isolated from scope {}"
+NOT_LOOKED: Final = "committed; what is similar was not looked for: {}"
 
 
 def _now() -> int:
@@ -256,6 +259,7 @@ class Memory:
             repeated = self._repeated(block, target, idempotency_key, "remember", wire)
             if repeated is not None:
                 return _warned(block, repeated, self._ledger.notices())
+            _check_lasting(asked, block.reading.now)
             where, stamp = block.settle(target)
             batch = Batch(
                 block.reading,
@@ -270,6 +274,7 @@ class Memory:
                 batch.add(rules.enter(draft, writing, batch.facts, passed))
             made_under = receipts.cited(block.writer, block.identity, receipt)
             answers = self._committed(block, batch, target, idempotency_key, "remember", wire, receipt=made_under)
+        answers = tuple(map(_told_of_kind, asked, answers))
         if similar:
             answers = tuple(map(self._resembling, answers))
         return _warned(block, answers, self._ledger.notices())
@@ -285,7 +290,7 @@ class Memory:
                     return answer
                 return replace(answer, similar=resembling.resembling(reading, identity, where, record, position))
         except LedgerstoneError as error:
-            return replace(answer, notices=(f"committed; what is similar was not looked for: {error.message}",))
+            return replace(answer, notices=(*answer.notices, NOT_LOOKED.format(error.message)))
 
     def compact(
         self,
@@ -470,7 +475,8 @@ class Memory:
     def _answers(
         self, block: Block, where: Chain, records: list[Record], commit: bytes, *, repeated: bool
     ) -> tuple[Remembered, ...]:
-        """The records of one commit, each with the version that it replaced."""
+        """The records of one commit, each with the version that it replaced, and whether it is shown here."""
+        hidden = {record.scope for record in records if block.identity.hides(record.scope)}
         return tuple(
             Remembered(
                 record=record,
@@ -479,6 +485,7 @@ class Memory:
                 repeated=repeated,
                 replaced=None if record.version == 1 else self._replaced(block, where, record),
                 created_namespace=block.made,
+                notices=(HIDDEN.format(record.scope.value),) if record.scope in hidden else (),
             )
             for record in records
         )
@@ -1064,6 +1071,25 @@ def _folder(state: str | Path | None) -> Path | None:
     return where
 
 
+def _check_lasting(drafts: Sequence[Draft], now: int) -> None:
+    """Refuse what would have expired when it is written: no recall would ever show it. History may hold some."""
+    for draft in drafts:
+        if draft.expires is not None and draft.expires <= now:
+            raise UsageError(
+                f"expires: a time to come, not {time_text(draft.expires)}",
+                hint="until when it is true is said by valid_until; what never ends needs no expires",
+            )
+
+
+def _told_of_kind(draft: Draft, answer: Remembered) -> Remembered:
+    """The answer to a draft that said no kind, with a word where that of what it replaced could not be kept."""
+    kind, replaced = answer.record.kind.value, answer.replaced
+    if draft.kind is not None or replaced is None or replaced.kind.value == kind:
+        return answer
+    notice = f"it is a {kind}, and what it replaces a {replaced.kind.value}: name the kind to say which it is"
+    return replace(answer, notices=(*answer.notices, notice))
+
+
 def _warned(block: Block, answers: tuple[Remembered, ...], notices: tuple[str, ...]) -> tuple[Remembered, ...]:
     """The answers to a write that was committed, with what could not be done beside it, and what all answers say."""
     if block.warning is not None:
@@ -1095,7 +1121,8 @@ def _fingerprint_of(draft: Draft) -> dict[str, Any]:
     """A draft as plain values, to tell a repeated write from another one."""
     return {
         "text": draft.text,
-        "kind": draft.kind.value,
+        # Without a kind as with the one that it has where it replaces nothing.
+        "kind": (draft.kind or Kind.NOTE).value,
         "status": None if draft.status is None else draft.status.value,
         "key": draft.key,
         "replaces": draft.replaces,

@@ -120,3 +120,16 @@ def test_what_says_the_same_is_told(bound: Desk) -> None:
     assert second["similar"] == [{"id": first, "same": True}]
     assert f"{first} shares 83 % of its words" in third.stderr
     assert len(bound.ask("list")["items"]) == 3
+
+
+def test_isolation_says_what_it_means(bound: Desk) -> None:
+    """What is no longer shown, and what is again; a write to there says that it is not shown."""
+    project = bound.ask("namespaces")["bound"]["project"]
+
+    on = bound.sit("namespaces", "isolate", project, "on", "--yes").out.decode()
+    kept = bound.invoke("remember", "I like cedars", "--scope", "user")
+    off = bound.sit("namespaces", "isolate", project, "off", "--yes").out.decode()
+
+    assert "nothing of user, global or shared is shown" in on
+    assert "not shown here: this project is isolated from scope user" in kept.stderr
+    assert "user, global and shared are shown again" in off

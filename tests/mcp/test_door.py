@@ -293,14 +293,12 @@ def test_how_long_it_is_meant_to_live_is_kept(talk: Talk, retention: str) -> Non
     assert talk.refused("remember", memory="z", retention="for ever")["code"] == "usage"
 
 
-def test_what_expires_leaves_recall_and_is_not_erased(talk: Talk) -> None:
-    """Once its time has come it is recalled no more, and is there to be asked for; before that it is recalled."""
-    gone = talk("remember", memory="the fair is on", expires="2001-01-01")["address"]
+def test_what_expires_is_yet_to_expire(talk: Talk) -> None:
+    """Before its time it is recalled; a time that has passed is a slip, and refused."""
     stays = talk("remember", memory="the fair comes back", expires="2100-01-01T12:00:00Z")["address"]
 
     assert [item["id"] for item in talk("recall", query="fair")["items"]] == [stays]
-    (record,) = talk("get", ids=[gone])["records"]
-    assert (record["text"], record["standing"]) == ("the fair is on", "expired")
+    assert talk.refused("remember", memory="the fair is on", expires="2001-01-01")["code"] == "usage"
     assert talk.refused("remember", memory="z", expires="soon")["code"] == "usage"
 
 
@@ -604,3 +602,11 @@ def test_recall_says_how_much_meaning_has_not_seen_yet(home: Home, talk: Talk) -
     assert len(json.dumps(behind, separators=(",", ":")).encode()) <= 1024
     assert "notices" not in caught_up
     assert caught_up["items"][0]["text"] == "We buy bread on Saturdays."
+
+
+def test_a_correction_by_key_keeps_the_kind(talk: Talk) -> None:
+    """Said without a kind, the next text under a key is what the one before was; without one before, a note."""
+    talk("remember", memory="staging is on mars", kind="fact", key="staging")
+
+    assert talk("remember", memory="staging is on venus", key="staging")["kind"] == "fact"
+    assert talk("remember", memory="deploys on Tuesdays", key="deploys")["kind"] == "note"

@@ -173,8 +173,9 @@ def enter(
     ``overrides`` names the checks that found something and were told to let it pass; the entry says so.
 
     A key that is held, or ``replaces``, makes the next version of that memory; a holder of higher trust is left
-    standing and the new record is contested. A rejected value is held unless the user says it. ``promotion`` is the
-    digest of the promotion entry by which it comes.
+    standing and the new record is contested. A rejected value is held unless the user says it. A draft that says no
+    kind corrects what it would replace, and keeps its kind; but a task is done once it is closed, and a summary or a
+    procedure takes sources: else it is a note. ``promotion`` is the digest of the promotion entry by which it comes.
     """
     check_text(draft, writing.limits)
     origin = origin_of(writing.origin, external=draft.external)
@@ -210,13 +211,14 @@ def enter(
         triggers=draft.triggers,
     )
     sealed, content_data = seal_content(content, salt)
-    depth = 1 + max((known.depth for known in sources), default=0) if draft.kind is Kind.SUMMARY else 0
+    kind = draft.kind or _kept_kind(holder, sources)
+    depth = 1 + max((known.depth for known in sources), default=0) if kind is Kind.SUMMARY else 0
     fresh = holder is None or contests is not None or held_by is not None
     entry = RecordEntry(
         memory=canonical.identifier("mem", writing.entropy(10)) if fresh else holder.memory,  # type: ignore[union-attr]
         version=1 if fresh else holder.version + 1,  # type: ignore[union-attr]
-        kind=draft.kind,
-        status=draft.status or (Status.OPEN if draft.kind is Kind.TASK else Status.ACTIVE),
+        kind=kind,
+        status=draft.status or (Status.OPEN if kind is Kind.TASK else Status.ACTIVE),
         retention=draft.retention,
         origin=origin,
         trust=trust,
@@ -232,6 +234,15 @@ def enter(
     )
     check_record(entry, content, writing.origin, writing.limits, facts)
     return _admitted(entry, content, salt, content_data)
+
+
+def _kept_kind(holder: Known | None, sources: list[Known]) -> Kind:
+    """The kind of a draft that says none."""
+    if holder is None or holder.kind is Kind.TASK:
+        return Kind.NOTE
+    if holder.kind in {Kind.SUMMARY, Kind.PROCEDURE} and not sources:
+        return Kind.NOTE
+    return holder.kind
 
 
 def _admitted(entry: Entry, content: Content | None, salt: bytes | None, content_data: bytes | None) -> Admitted:

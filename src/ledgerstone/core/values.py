@@ -236,11 +236,12 @@ LIBRARY_LIMITS: Final = Limits(drafts=MAX_DRAFTS)
 class Draft:
     """What a caller asks to remember. Sources and covers are addresses (``mem_...@3``); times are microseconds UTC.
 
-    ``replaces`` names the version that this one must still find current, else the write is a conflict.
+    ``replaces`` names the version that this one must still find current, else the write is a conflict. Without a
+    ``kind`` it is of the kind of what it replaces, as ``rules.enter`` says, else a note.
     """
 
     text: str
-    kind: Kind = Kind.NOTE
+    kind: Kind | None = None
     status: Status | None = None
     key: str | None = None
     replaces: str | None = None

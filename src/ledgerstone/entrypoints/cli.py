@@ -93,7 +93,7 @@ def main(ctx: click.Context, /, *, read_only: bool, **flags: str | None) -> None
 
 @main.command
 @click.argument("text", metavar="TEXT|-")
-@click.option("--kind", type=_choice(Kind), default="note", show_default=True, help="What it is.")
+@click.option("--kind", type=_choice(Kind), help="What it is.  [default: as what it replaces, else note]")
 @click.option("--scope", type=click.Choice(WRITABLE), help="Where it applies.  [default: the project]")
 @click.option("--namespace", metavar="ID", help="One namespace by its id, in place of a scope.")
 @click.option("--key", help="A name for what it is about; the next text under it replaces this one.")
@@ -125,7 +125,9 @@ def main(ctx: click.Context, /, *, read_only: bool, **flags: str | None) -> None
 @click.option("--allow-secret", multiple=True, metavar="RULE", help="At a terminal: it is no credential. (many)")
 @click.option("--idempotency-key", metavar="NAME", help="Said again under the same name, it is not written twice.")
 @verb
-def remember(door: Door, /, text: str, scope: str | None, namespace: str | None, **options: Any) -> None:
+def remember(
+    door: Door, /, text: str, kind: str | None, scope: str | None, namespace: str | None, **options: Any
+) -> None:
     """Keep a text exactly as given; prints its address.
 
     With - the text is standard input, byte for byte: nothing is stripped.
@@ -136,7 +138,8 @@ def remember(door: Door, /, text: str, scope: str | None, namespace: str | None,
         raise UsageError("--allow-secret is for the user at a terminal", hint="or the setting allow_secrets")
     draft = Draft(
         text=given_text(text),
-        **{**options, "kind": Kind(options["kind"]), "retention": Retention(options["retention"])},
+        kind=None if kind is None else Kind(kind),
+        **{**options, "retention": Retention(options["retention"])},
     )
     where = None if scope is None else Scope(scope)
     with door.memory() as memory:

@@ -303,6 +303,12 @@ def isolate(door: Door, namespace: str, state: str, *, yes: bool) -> None:
     with door.memory() as memory:
         memory.isolate(namespace, isolated=state == "on")
     door.answer({"namespace": namespace, "isolated": state == "on"}, namespace)
+    if state == "on":
+        door.say(
+            "where it is bound, nothing of user, global or shared is shown; what is written there is kept all the same"
+        )
+    else:
+        door.say("where it is bound, user, global and shared are shown again")
 
 
 @namespaces.command

@@ -128,7 +128,7 @@ def memory_remember(
     scope: Annotated[
         Literal["project", "user", "session"] | None, Field(description="default: project, else session")
     ] = None,
-    kind: Literal["note", "fact", "episode", "task", "summary", "procedure", "prospective"] = "note",
+    kind: Literal["note", "fact", "episode", "task", "summary", "procedure", "prospective"] | None = None,
     key: Annotated[str | None, Field(description="a slot with one current value")] = None,
     replaces: Annotated[str | None, Field(description="id that must still be current")] = None,
     sources: Annotated[list[str] | None, Field(description="ids it rests on")] = None,
@@ -150,7 +150,7 @@ def memory_remember(
     answer = here.memory.remember(
         Draft(
             text=memory,
-            kind=Kind(kind),
+            kind=None if kind is None else Kind(kind),
             key=key,
             replaces=replaces,
             sources=tuple(dict.fromkeys((*(sources or ()), *covered))),
