@@ -142,7 +142,7 @@ def test_a_grant_ends_at_its_time(scratch: Scratch) -> None:
     scratch.wait(1)
     with pytest.raises(NotFoundError):
         bob.get(record.memory)
-    with pytest.raises(AuthorityError, match=r"bob may not write in scope user \(expired\)"):
+    with pytest.raises(AuthorityError, match="bob may not write in scope user: the grant has run out"):
         bob.remember("Bob's.", scope=Scope.USER)
     assert scratch.memory.verify().ok
 
@@ -155,7 +155,7 @@ def test_a_clock_set_back_does_not_revive_a_grant(scratch: Scratch) -> None:
     scratch.memory.remember("Later.")
     scratch.wait(-100)
 
-    with pytest.raises(AuthorityError, match="expired"):
+    with pytest.raises(AuthorityError, match="the grant has run out"):
         scratch.by(BOB).remember("Bob's.")
 
     assert scratch.memory.remember("Ada's.").record.text == "Ada's."
@@ -239,7 +239,7 @@ def test_a_host_narrows_what_grants_allow(scratch: Scratch) -> None:
     writer = scratch.by(replace(ADA, acts=frozenset({Act.WRITE})))
 
     assert scratch.by(READER).get(record.memory) == record
-    with pytest.raises(AuthorityError, match=r"ada may not write in scope project \(host\)"):
+    with pytest.raises(AuthorityError, match="ada may not write in scope project: not through this door"):
         scratch.by(READER).remember("Written.")
     assert writer.remember("Written.").record.text == "Written."
     with pytest.raises(NotFoundError):
@@ -248,7 +248,7 @@ def test_a_host_narrows_what_grants_allow(scratch: Scratch) -> None:
 
 def test_a_host_does_not_widen(scratch: Scratch) -> None:
     """All acts of a host are nothing without a grant."""
-    with pytest.raises(AuthorityError, match="no_grant"):
+    with pytest.raises(AuthorityError, match="no grant"):
         scratch.by(replace(BOB, acts=frozenset(Act))).remember("Bob's.")
 
     scratch.memory.grant("bob", Act.CREATE, scope=Scope.PROJECT)

@@ -352,10 +352,12 @@ def test_forgetting_takes_a_grant_of_its_own(scratch: Scratch, ada: Memory) -> N
     bob = scratch.by(BOB)
     door = scratch.by(replace(ADA, acts=frozenset(Act) - {Act.FORGET}))
 
-    with pytest.raises(AuthorityError, match=r"bob may not forget in scope project \(no_grant\)"):
+    with pytest.raises(AuthorityError, match="bob may not forget in scope project: no grant"):
         bob.forget(record.memory, dry_run=False)
     for target in (record.memory, "session:morning", f"namespace:{record.namespace}"):
-        with pytest.raises(AuthorityError, match=r"ada may not forget in scope \w+ \(host\)") as refused:
+        with pytest.raises(
+            AuthorityError, match=r"ada may not forget (in scope \w+|anywhere): not through this door"
+        ) as refused:
             door.forget(target, dry_run=False)
         assert "at a terminal" in refused.value.hint
     with pytest.raises(AuthorityError):

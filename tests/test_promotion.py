@@ -120,7 +120,7 @@ def test_promoting_takes_a_grant_of_its_own(scratch: Scratch) -> None:
     copy = ada.promote(source.address, scope=Scope.USER).record
     events = [(event.operation, event.target, event.grant) for event in ada.audit(target=copy.address)]
     assert events == [("promote", copy.address, grant)]
-    with pytest.raises(AuthorityError, match="host"):
+    with pytest.raises(AuthorityError, match="not through this door"):
         scratch.by(replace(ADA, acts=frozenset(Act) - {Act.PROMOTE})).promote(source.address, scope=Scope.USER)
 
 

@@ -100,7 +100,7 @@ def test_no_field_of_a_draft_raises_anything_of_python(scratch: Scratch, name: s
         except LedgerstoneError:
             assert scratch.memory.namespaces() == before
         else:
-            assert name in {"external", "replaces", "status"} or getattr(kept, name) == value
+            assert name in {"external", "kind", "replaces", "status"} or getattr(kept, name) == value
 
 
 @pytest.mark.parametrize(("name", "kind"), [(field.name, kind) for kind in (Policy, Budget) for field in fields(kind)])

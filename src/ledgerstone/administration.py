@@ -161,7 +161,9 @@ def detach(ledger: Ledger, caller: Caller, namespace: str, value: str) -> None:
             if isinstance(proven.entry, AliasEntry) and proven.entry.namespace == namespace and name in values
         ]
         if not ended:
-            raise NotFoundError(f"no alias {readable(value)} of {readable(namespace)}")
+            raise NotFoundError(
+                f"no alias {readable(value)} of {readable(namespace)}", hint="those there are: ledgerstone namespaces"
+            )
         return ended
 
     _administer(ledger, caller, make)

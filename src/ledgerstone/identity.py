@@ -27,6 +27,9 @@ VISIBLE_SCOPES: Final = (Scope.SESSION, Scope.PROJECT, Scope.USER, Scope.GLOBAL)
 # What an isolated project does not see.
 WIDER: Final = frozenset({Scope.USER, Scope.GLOBAL, Scope.SHARED})
 DEFAULT_NAME: Final = "default"
+SESSION_HINT: Final = (
+    "name a scope, or run in a project; a session is its host's to name, or: ledgerstone --session NAME"
+)
 
 
 class Target(NamedTuple):
@@ -158,9 +161,7 @@ class Identity:
             return self._project()
         if scope is Scope.SESSION:
             if self.caller.session is None:
-                raise NamespaceError(
-                    "no session is bound", hint="name a scope, or run in a project; a host binds the session"
-                )
+                raise NamespaceError("no session is bound", hint=SESSION_HINT)
             name, owner = self.caller.session, self.principal
         elif scope is Scope.USER:
             name, owner = DEFAULT_NAME, self.principal

@@ -165,7 +165,7 @@ def import_key(source: str | Path, key_file: str | Path, passphrase: str) -> str
 
 def seal(key: SigningKey, passphrase: str) -> bytes:
     """A key under a passphrase: scrypt, then ChaCha20-Poly1305 (RFC 8439) over everything else in the file."""
-    _check(passphrase)
+    check_passphrase(passphrase)
     name, public = next(iter(Keyring(key).public.items()))
     salt, nonce = os.urandom(16), os.urandom(12)
     open_part = {
@@ -218,7 +218,8 @@ def _beside(value: dict[str, Any]) -> bytes:
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
 
 
-def _check(passphrase: str) -> None:
+def check_passphrase(passphrase: str) -> None:
+    """Refuse a passphrase that is too short."""
     if len(passphrase) < LEAST_PASSPHRASE:
         raise UsageError(f"passphrase: at least {LEAST_PASSPHRASE} characters, not {len(passphrase)}")
 

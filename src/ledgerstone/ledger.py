@@ -12,7 +12,7 @@ from typing import Final
 from ledgerstone import resuming, verifying
 from ledgerstone.anchors import Anchors, abandons
 from ledgerstone.core import canonical, entries, rules
-from ledgerstone.core.authority import LOCAL_GRANTS, Caller, Denial, Place
+from ledgerstone.core.authority import LOCAL_GRANTS, UNOWNED, Caller, Denial, Place
 from ledgerstone.core.entries import (
     AliasEntry,
     Content,
@@ -48,7 +48,13 @@ MAX_REFUSALS: Final = 256
 # How long another process may take from its COMMIT to having recorded how the files look: 40 times 5 ms.
 RECORDING_TRIES: Final = 40
 RECORDING_SECONDS: Final = 0.005
-_HOST_HINT: Final = "not through this door, whoever asks: the user does it at a terminal"
+_HOST_HINT: Final = "the user does it at a terminal"
+_WHY: Final = {
+    Refusal.NO_GRANT: "no grant",
+    Refusal.EXPIRED: "the grant has run out",
+    Refusal.HOST: "not through this door",
+    Refusal.UNBOUND: "nothing is bound there",
+}
 # What an answer says when nothing outside the store vouches for it.
 _UNANCHORED: Final = "anchor: none, so an older copy of this store would pass; {}"
 _FIXED: Final = "read-only: nothing can be written where this store is"
@@ -62,11 +68,19 @@ def _denied_hint(caller: Caller, denial: Denial) -> str:
     """What to do about a refusal, once somebody may know of it."""
     if denial.reason is Refusal.HOST:
         return _HOST_HINT
-    if denial.act is Act.PROMOTE:
-        scope = denial.place.scope
-        where = f"--namespace {denial.place.namespace}" if scope is Scope.SHARED else f"--scope {scope.value}"
-        return f"it takes a grant of its own: ledgerstone grants add {caller.principal} promote {where}"
-    return "see what is granted: ledgerstone grants"
+    place, act = denial.place, denial.act
+    # A grant on a scope reaches one's own namespaces alone.
+    own = place.namespace is None or place.scope in UNOWNED or place.owner == denial.principal
+    where = f"--scope {place.scope.value}" if own else f"--namespace {place.namespace}"
+    takes = "it takes a grant of its own" if act is Act.PROMOTE else "whoever administers may grant it"
+    return f"{takes}: ledgerstone grants add {caller.principal} {act.value} {where}"
+
+
+def _denied_act(denial: Denial) -> str:
+    """What is not allowed, and where, in words; what belongs to no namespace was asked of all of them."""
+    if denial.place.scope is not Scope.STORE:
+        return f"{denial.act.value} in scope {denial.place.scope.value}"
+    return "administer the store" if denial.act is Act.ADMIN else f"{denial.act.value} anywhere"
 
 
 class DeniedError(Exception):
@@ -380,8 +394,7 @@ class Ledger:
             denial = denied.denial
             denials.append(denial)
             raise AuthorityError(
-                f"{caller.principal} may not {denial.act.value} in scope {denial.place.scope.value} "
-                f"({denial.reason.value})",
+                f"{caller.principal} may not {_denied_act(denial)}: {_WHY[denial.reason]}",
                 hint=_denied_hint(caller, denial),
             ) from None
         finally:

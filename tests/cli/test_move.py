@@ -87,7 +87,7 @@ def test_a_passphrase_is_asked_twice_and_shown_never(bound: Desk) -> None:
     file = bound.home / "moved.key"
 
     code, error = bound.refuse("keys", "export", str(file))
-    ended, shown = at_prompts("keys", "export", str(file), words="correct horse battery", prompts=2)
+    ended, shown = at_prompts("keys", "export", str(file), words=("correct horse battery",) * 2)
 
     assert (code, error["hint"]) == (2, "set LEDGERSTONE_PASSPHRASE, or run it at a terminal")
     assert ended == 0
@@ -95,8 +95,22 @@ def test_a_passphrase_is_asked_twice_and_shown_never(bound: Desk) -> None:
     assert json.loads(file.read_text())["what"] == "ledgerstone sealed key"
 
 
-def at_prompts(*arguments: str, words: str, prompts: int) -> tuple[int, bytes]:
-    """Run a command at a terminal and type the words at each prompt, for what is typed before one is thrown away."""
+def test_a_short_passphrase_is_refused_before_it_is_asked_again(bound: Desk) -> None:
+    """And two that differ in the words of every refusal; nothing is sealed then."""
+    file = str(bound.home / "moved.key")
+
+    short, once = at_prompts("keys", "export", file, words=("abc", "abc"))
+    differ, twice = at_prompts("keys", "export", file, words=("correct horse", "incorrect horse"))
+
+    assert (short, differ) == (2, 2)
+    assert b"at least 8 characters" in once
+    assert b"Again" not in once
+    assert b"the two passphrases differ" in twice
+    assert not (bound.home / "moved.key").exists()
+
+
+def at_prompts(*arguments: str, words: tuple[str, ...]) -> tuple[int, bytes]:
+    """Run a command at a terminal and type one of the words at each prompt; what is typed before one is thrown away."""
     ours, theirs = os.openpty()
     with subprocess.Popen(
         [*PROGRAM, *arguments], stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
@@ -105,9 +119,9 @@ def at_prompts(*arguments: str, words: str, prompts: int) -> tuple[int, bytes]:
         shown, answered = b"", 0
         while piece := _shown(ours):
             shown += piece
-            if answered < min(prompts, shown.count(b": ")):
+            if answered < min(len(words), shown.count(b": ")):
+                os.write(ours, f"{words[answered]}\n".encode())
                 answered += 1
-                os.write(ours, f"{words}\n".encode())
         os.close(ours)
         return child.wait(SECONDS), shown
 
@@ -246,3 +260,19 @@ def test_a_setting_that_is_neither_yes_nor_no_is_refused(bound: Desk, monkeypatc
 
     monkeypatch.setenv("LEDGERSTONE_READ_ONLY", "0")
     assert bound.ask("remember", "x")["sequence"]
+
+
+def test_adding_to_a_store_is_asked_for(bound: Desk, tmp_path: Path) -> None:
+    """At a terminal: a no adds nothing. Where no store is, nothing is asked."""
+    bound.ask("remember", "one")
+    target = str(tmp_path / "all.jsonl")
+    assert bound.sit("export", target).code == 0
+
+    no = bound.sit("import", target, types="n\n")
+    yes = bound.sit("import", target, types="y\n")
+    fresh = bound.sit("--store", str(tmp_path / "other.db"), "import", target)
+
+    assert (no.code, yes.code, fresh.code) == (130, 0, 0)
+    assert b"Add what is new in" in no.out
+    assert b"Add what is new in" not in fresh.out
+    assert bound.sit("import", target, "--yes").code == 0

@@ -54,3 +54,21 @@ def test_receipts_are_listed_and_taken_out(bound: Desk) -> None:
     assert (one, rest) == ({"dropped": 1}, {"dropped": 2})
     assert bound.ask("receipts") == {"receipts": []}
     assert "no receipts" in bound.run("receipts").err
+
+
+def test_an_explanation_can_be_read(bound: Desk) -> None:
+    """By what was ranked, in words; each entry with how its text begins while it is there; --json has the string."""
+    address = bound.ask("remember", "Deploys go out on Tuesdays")["address"]
+    name = bound.ask("recall", "deploys", "--receipt")["receipt"]
+
+    shown = bound.run("explain", name, env={"COLUMNS": "200"}).out.decode()
+    raw = bound.ask("explain", name)["scorer"]
+    bound.sit("forget", address, "--yes")
+    later = bound.run("explain", name).out.decode()
+
+    assert "ranked by  words (bm25), related words" in shown
+    assert "current · Deploys go out on Tuesdays" in shown
+    assert raw.startswith("bm25/")
+    assert raw not in shown
+    assert "erased" in later
+    assert "Tuesdays" not in later

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
+    import pytest
+
     from tests.cli.conftest import Desk
 
 
@@ -101,3 +103,165 @@ def test_a_promotion_is_one_line_of_the_audit_trail(bound: Desk) -> None:
     assert f"promote {copy}" in told
     assert "promotion" not in told
     assert "promotion" in {event["operation"] for event in bound.ask("audit")["events"]}
+
+
+def test_the_lane_of_a_task_is_tasks(bound: Desk) -> None:
+    """A person reads the word that a program reads."""
+    bound.ask("remember", "Water the cedars", "--kind", "task")
+
+    (head, _) = bound.run("recall", "cedars").out.decode().splitlines()[:2]
+
+    assert head.endswith(" · tasks")
+    assert bound.ask("recall", "cedars")["items"][0]["lane"] == "tasks"
+
+
+def test_an_option_of_the_program_stands_before_the_command(bound: Desk) -> None:
+    """Behind it, it is refused with where it belongs; one that nothing takes is refused as ever."""
+    misplaced = bound.refuse("remember", "x", "--session", "s1")[1]
+    unknown = bound.refuse("remember", "x", "--sesion", "s1")[1]
+
+    assert misplaced["message"] == "--session stands before the command"
+    assert misplaced["hint"] == "so: ledgerstone --session ... remember"
+    assert "no such option" in unknown["message"]
+    assert bound.ask("--session", "s1", "remember", "x", "--scope", "session")["scope"] == "session"
+
+
+def test_who_has_no_session_learns_how_to_name_one(bound: Desk) -> None:
+    """On the command line it is an option, before the command."""
+    refused = bound.refuse("remember", "x", "--scope", "session")[1]
+
+    assert "ledgerstone --session NAME" in refused["hint"]
+
+
+def test_a_refusal_says_who_may_not_do_what_where_and_why(bound: Desk) -> None:
+    """In plain words, with what to do; expire, which reaches everywhere, names no one scope."""
+    project = bound.ask("remember", "one")["namespace"]
+    who = bound.ask("namespaces")["bound"]["principal"]
+
+    admin, erase, write = (
+        bound.refuse(*asked)[1]
+        for asked in (
+            ("namespaces", "isolate", project, "on"),
+            ("expire",),
+            ("remember", "x", "--scope", "global"),
+        )
+    )
+
+    assert admin["message"] == f"{who} may not administer the store: not through this door"
+    assert admin["hint"] == "the user does it at a terminal"
+    assert erase["message"] == f"{who} may not forget anywhere: not through this door"
+    assert write["message"] == f"{who} may not create in scope global: no grant"
+    assert write["hint"] == f"whoever administers may grant it: ledgerstone grants add {who} create --scope global"
+
+
+def test_a_choice_that_is_none_is_named_by_its_name(desk: Desk) -> None:
+    """Not by all that could stand there; what could is said behind it."""
+    refused = [
+        desk.refuse(*asked)[1]["message"]
+        for asked in (("grants", "add", "ada", "fly"), ("namespaces", "isolate", "x", "maybe"), ("init", "emacs"))
+    ]
+
+    assert [each.partition(":")[0] for each in refused] == [
+        "invalid value for 'act'",
+        "invalid value for 'state'",
+        "invalid value for 'HOST'",
+    ]
+    assert "'on', 'off'" in refused[1]
+
+
+def test_a_finding_of_no_one_place_names_none(bound: Desk) -> None:
+    """Neither a namespace nor a dash stands before what it says."""
+    bound.ask("remember", "one")
+
+    told = bound.invoke("verify", "--expected", "00" * 32).stdout.splitlines()[0]
+
+    assert re.fullmatch(r"expected +no chain contains commit 0{16}", told)
+
+
+def test_a_new_namespace_is_said_to_be_new(desk: Desk) -> None:
+    """Behind its id, and once."""
+    desk.ask("init")
+
+    first, second = (desk.invoke("remember", text, "--scope", "user").stderr for text in ("one", "two"))
+
+    assert re.search(r"note in user ns_\w+ \(new\), ", first)
+    assert "new" not in second
+
+
+def test_a_last_empty_line_of_a_text_is_not_shown(bound: Desk) -> None:
+    """Between two memories stands one empty line, however they end; get gives each as it is."""
+    address = bound.ask("remember", "-", given=b"Cedars want water\n")["address"]
+    bound.ask("remember", "Cedars want light")
+
+    lines = bound.run("recall", "cedars").out.decode().splitlines()
+
+    assert lines.count("") == 1
+    assert bound.run("get", address).out == b"Cedars want water\n"
+
+
+def test_grants_stand_in_an_order(bound: Desk) -> None:
+    """By scope, then by act, as the words are listed; those of one namespace last."""
+    made = bound.sit("namespaces", "create", "--shared", "team", "--yes").out.decode().split()[-1]
+
+    rows = [line.split()[1:3] for line in bound.run("grants").out.decode().splitlines()]
+
+    scopes = [where for _, where in rows]
+    assert scopes == ["session"] * 4 + ["project"] * 4 + ["user"] * 4 + ["store"] + [made] * 4
+    assert [act for act, _ in rows[:4]] == [act for act, _ in rows[4:8]]
+
+
+def test_what_stays_is_listed_once(bound: Desk) -> None:
+    """What rests on a text that goes is shown before the act, and not again behind it."""
+    ground = bound.ask("remember", "The mill was sold, and sold again.")["address"]
+    summary = bound.ask("remember", "Sold.", "--kind", "summary", "--source-of", ground, "--covers", ground)["address"]
+
+    told = seen(bound, "forget", ground, "--keep", summary, "--yes")
+
+    assert told.count("these stay") == 1
+    assert told.count(summary) == 1
+
+
+def test_a_shared_namespace_is_bound_nowhere(bound: Desk) -> None:
+    """It is seen in every recall and says so; what this directory leads to says that it is bound here."""
+    bound.ask("remember", "one")
+    bound.sit("namespaces", "create", "--shared", "team", "--yes")
+
+    heads = [line for line in bound.run("namespaces").out.decode().splitlines() if line.startswith("ns_")]
+
+    assert [line.rpartition(" · ")[2] for line in heads if "shared" in line] == ["seen everywhere"]
+    assert [line.rpartition(" · ")[2] for line in heads if "project" in line] == ["bound here"]
+
+
+def test_an_alias_is_asked_for_by_its_name(bound: Desk) -> None:
+    """The question says what would lead where; a path is meant from here, and detached as it was given."""
+    project = bound.ask("remember", "one")["namespace"]
+    real = str((bound.project / "below").resolve())
+
+    asked = seen(bound, "namespaces", "alias", project, "--path", "below", types="y\n")
+    away = seen(bound, "namespaces", "detach", project, "below", types="y\n")
+
+    assert f"Let {real} lead to {project}?" in asked.replace("\n", "")
+    assert f"Take {real} from {project}?" in away.replace("\n", "")
+    assert bound.sit("namespaces", "detach", project, "below", "--yes").code == 3
+    assert "ledgerstone namespaces" in bound.sit("namespaces", "detach", project, "below", "--yes").out.decode()
+
+
+def test_home_is_no_place_to_bind(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The refusal says which directory it is; a directory below it is one to bind."""
+    desk.ask("init")
+    (desk.home / "work").mkdir(exist_ok=True)
+    monkeypatch.setenv("HOME", str(desk.home))
+    monkeypatch.chdir(desk.home)
+    refused = desk.refuse("namespaces", "use", "--new")[1]
+    monkeypatch.chdir(desk.home / "work")
+
+    assert refused["message"] == "no directory to bind: it is the home directory"
+    assert desk.ask("namespaces", "use", "--new")["namespace"].startswith("ns_")
+
+
+def test_taking_out_what_is_not_there_says_so(desk: Desk) -> None:
+    """Without a file there is nothing to show."""
+    told = desk.invoke("init", "claude-code", "--show", "--remove")
+
+    assert re.search(r"\.mcp\.json is not there", told.stderr)
+    assert told.stdout == ""

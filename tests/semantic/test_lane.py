@@ -280,7 +280,7 @@ def test_model_that_is_not_there_degrades_with_a_notice(tmp_path: Path) -> None:
 
     assert corner.texts("bridge") == [NOTES[1]]
     assert corner.found("bridge").notices == (
-        "semantic: unavailable: numpy is not installed (pip install 'ledgerstone[semantic]')",
+        "semantic: unavailable: numpy is not installed; from the checkout: pip install '.[semantic]'",
     )
     corner.memory.close()
 

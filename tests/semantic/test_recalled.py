@@ -78,7 +78,7 @@ def test_receipt_names_the_encoder_that_had_a_say(tmp_path: Path) -> None:
     ("lane", "said"),
     [
         (Lane(lambda: Function(broken, "broken", "1", 2)), "RuntimeError: no luck with 1"),
-        (Lane(missing), "numpy is not installed (pip install 'ledgerstone[semantic]')"),
+        (Lane(missing), "numpy is not installed; from the checkout: pip install '.[semantic]'"),
         (Lane(lambda: Function(torn, "torn", "1", 2)), "ValueError: f\\udcff\\x1b\\n\\u202e1"),
         (Lane(lambda: Function(mute, "mute", "1", 2)), "MuteError: it cannot say what is wrong"),
         (

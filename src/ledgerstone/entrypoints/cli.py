@@ -119,7 +119,7 @@ def main(ctx: click.Context, /, *, read_only: bool, **flags: str | None) -> None
 )
 @click.option("--tag", "tags", multiple=True, help="A tag. (many)")
 @click.option("--title", help="The title of where it comes from.")
-@click.option("--source", metavar="ADDRESS", help="Where it comes from: a page, a file, a conversation.")
+@click.option("--source", metavar="URL|FILE|NAME", help="Where it comes from: a page, a file, a conversation.")
 @click.option("--place", help="The place within that source.")
 @click.option("--external", is_flag=True, help="It passes on what somebody else wrote; this only lowers its trust.")
 @click.option("--allow-secret", multiple=True, metavar="RULE", help="At a terminal: it is no credential. (many)")

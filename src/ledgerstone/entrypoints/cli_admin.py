@@ -13,7 +13,7 @@ import click
 from ledgerstone.core.values import MAX_LIST, Act, Scope
 from ledgerstone.entrypoints import host, projects
 from ledgerstone.entrypoints.frame import FINDINGS, MCP_HINT, Door, moment, verb
-from ledgerstone.errors import LedgerstoneError, UsageError
+from ledgerstone.errors import LedgerstoneError, NamespaceError, UsageError
 
 if TYPE_CHECKING:
     from ledgerstone.core.values import Finding, Report
@@ -66,10 +66,13 @@ def init(door: Door, program: str | None, *, show: bool, remove: bool) -> None:
         ("store", str(settings.store), "made" if made else "was there"),
         ("key", str(status["signer"]), str(settings.key_file)),
         ("principal", settings.principal),
-        ("project", project or "none yet", found_by),
+        ("project", project or "none yet", found_by if project else ""),
         ("next", follows),
     ]
     door.answer(answer, lambda: _columns(rows))
+    if project is None:
+        # A whole sentence, which ends in what comes next.
+        door.say(f"project {found_by.removesuffix(f'; run: {follows}')}")
     if made:
         door.say("keep a copy of the key file in a safe place: without it the store can be neither read nor written")
 
@@ -91,7 +94,9 @@ def _tell_host(door: Door, program: str, *, show: bool, remove: bool) -> None:
         answer["notices"] = [f"the MCP SDK is not installed, so the host cannot start the server; {MCP_HINT}"]
     if show:
         would = "holds:" if change.before == change.after else "would hold:"
-        door.say(f"{change.path} {'would go' if change.before and change.after is None else would}")
+        if change.after is None:
+            would = "is not there" if change.before is None else "would go"
+        door.say(f"{change.path} {would}")
         door.answer(answer, (change.after or "").rstrip("\n"))
     else:
         door.answer(answer, f"{change.path}: {change.what}")
@@ -156,7 +161,7 @@ def _finding(finding: Finding) -> str:
     from ledgerstone.entrypoints import shown
 
     where = f"{finding.namespace} {'' if finding.sequence is None else finding.sequence}".strip()
-    return f"{finding.code:9} {where or '-'}: {shown.one_line(finding.message)}"
+    return f"{finding.code:9} {where + ': ' if where else ''}{shown.one_line(finding.message)}"
 
 
 def _report(door: Door, report: Report, verb_: str = "", *, told: int = 0) -> None:
@@ -225,7 +230,7 @@ def namespaces(door: Door) -> None:
         return
     with door.memory() as memory:
         found, bound = memory.namespaces(), memory.bound()
-    here = {name for name in bound.values() if isinstance(name, str)} | set(bound.get(Scope.SHARED.value, ()))
+    here = {name for name in bound.values() if isinstance(name, str)}
 
     def text() -> str:
         from ledgerstone.entrypoints import shown
@@ -248,7 +253,9 @@ def _census(namespace: Mapping[str, Any], here: Iterable[str]) -> str:
         counts.append(f"{namespace['open']} open")
     if namespace.get("isolated"):
         counts.append("isolated")
-    if namespace["namespace"] in here:
+    if namespace["scope"] == Scope.SHARED.value:
+        counts.append("seen everywhere")
+    elif namespace["namespace"] in here:
         counts.append("bound here")
     return " · ".join([namespace["scope"], *counts])
 
@@ -268,6 +275,9 @@ def use(door: Door, namespace: str | None, *, new: bool) -> None:
     """
     if new == (namespace is not None):
         raise UsageError("namespaces use: an id or --new", hint="the known ones: ledgerstone namespaces")
+    settings = door.settings()
+    if settings.place is None:
+        raise NamespaceError(f"no directory to bind: {settings.no_place}", hint="run it in the project's directory")
     with door.memory() as memory:
         bound = memory.use_project(namespace)
     door.answer({"namespace": bound}, bound)
@@ -314,7 +324,7 @@ def isolate(door: Door, namespace: str, state: str, *, yes: bool) -> None:
 @namespaces.command
 @click.argument("namespace", metavar="ID")
 @click.option("--remote", metavar="URL", help="A repository's remote.")
-@click.option("--path", metavar="PATH", help="A directory, as an absolute path.")
+@click.option("--path", metavar="PATH", help="A directory; its absolute path is kept.")
 @YES
 @verb
 def alias(door: Door, namespace: str, remote: str | None, path: str | None, *, yes: bool) -> None:
@@ -322,7 +332,7 @@ def alias(door: Door, namespace: str, remote: str | None, path: str | None, *, y
     if (remote is None) == (path is None):
         raise UsageError("namespaces alias: --remote or --path, one of the two")
     real = None if path is None else os.path.realpath(path)
-    door.confirm(f"Let this suggest {namespace}?", yes=yes)
+    door.confirm(f"Let {remote or real} lead to {namespace}?", yes=yes)
     with door.memory() as memory:
         memory.alias(namespace, remote=remote, path=real)
     door.answer({"namespace": namespace, **({"remote": remote} if real is None else {"path": real})}, namespace)
@@ -335,8 +345,11 @@ def alias(door: Door, namespace: str, remote: str | None, path: str | None, *, y
 @verb
 def detach(door: Door, namespace: str, value: str, *, yes: bool) -> None:
     """End the aliases of a project that are this remote or path."""
-    door.confirm(f"Take this alias from {namespace}?", yes=yes)
+    real = os.path.realpath(value)
     with door.memory() as memory:
+        known = {name for each in memory.namespaces() if each["namespace"] == namespace for name in each["aliases"]}
+        value = real if real in known and value not in known else value
+        door.confirm(f"Take {value} from {namespace}?", yes=yes)
         memory.detach(namespace, value)
     door.answer({"namespace": namespace, "detached": value}, namespace)
 
@@ -353,7 +366,7 @@ def grants(door: Door, principal: str | None) -> None:
 
     from ledgerstone.entrypoints import shown
 
-    listed = [{**grant, "expires": _time(grant["expires"])} for grant in found]
+    listed = [{**grant, "expires": _time(grant["expires"])} for grant in sorted(found, key=_place_of_grant)]
     rows = [
         (
             str(grant["grant"]),
@@ -366,6 +379,13 @@ def grants(door: Door, principal: str | None) -> None:
         {"grants": [{name: value for name, value in grant.items() if value is not None} for grant in listed]},
         lambda: shown.columns(rows),
     )
+
+
+def _place_of_grant(grant: Mapping[str, Any]) -> tuple[int, str, int]:
+    """By scope, then by act, in the order in which both are told; what is on one namespace comes last."""
+    scopes, acts = [each.value for each in Scope], [each.value for each in Act]
+    scope = len(scopes) if grant["scope"] is None else scopes.index(grant["scope"])
+    return scope, grant["namespace"] or "", acts.index(grant["act"])
 
 
 @grants.command

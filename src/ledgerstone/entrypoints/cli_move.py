@@ -106,8 +106,9 @@ def export(door: Door, target: str, namespace: str | None, *, markdown: bool) ->
 @click.command("import")
 @click.argument("source", metavar="FILE|-")
 @_ACCEPT
+@YES
 @verb
-def import_(door: Door, source: str, *, accept: bool) -> None:
+def import_(door: Door, source: str, *, accept: bool, yes: bool) -> None:
     """Make a store of an export, or add what is new in it.
 
     Everything is verified before any of it shows, by the key file or a pinned public key. Done again, it changes
@@ -119,6 +120,8 @@ def import_(door: Door, source: str, *, accept: bool) -> None:
     from ledgerstone.memory import Memory
 
     with _input(source) as lines:
+        if settings.store.exists():
+            door.confirm(f"Add what is new in {source} to {settings.store}?", yes=yes)
         moved = Memory.import_lines(lines, settings.store, accept=accept, **given)
     _tell(door, _with_its_key(moved, settings), {})
 
@@ -223,8 +226,20 @@ def _passphrase(door: Door, *, new: bool) -> str:
         return given
     if not door.terminal:
         raise UsageError("a passphrase is needed", hint="set LEDGERSTONE_PASSPHRASE, or run it at a terminal")
-    asked: str = click.prompt("Passphrase", hide_input=True, confirmation_prompt=new, err=True)
-    return asked
+    if not new:
+        return _asked("Passphrase")
+    from ledgerstone.keys import LEAST_PASSPHRASE, check_passphrase
+
+    words = _asked(f"Passphrase, at least {LEAST_PASSPHRASE} characters")
+    check_passphrase(words)
+    if _asked("Again") != words:
+        raise UsageError("the two passphrases differ", hint="nothing was written; run it again")
+    return words
+
+
+def _asked(question: str) -> str:
+    answer: str = click.prompt(question, hide_input=True, err=True)
+    return answer
 
 
 def _tell(door: Door, moved: Moved, more: dict[str, str]) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 import click
 
+from ledgerstone.core.values import MAX_GET
 from ledgerstone.entrypoints.frame import Door, verb
 
 if TYPE_CHECKING:
+    from ledgerstone.memory import Memory
     from ledgerstone.receipts import Explained
 
 QUERY_SHOWN: Final = 60
@@ -49,12 +52,11 @@ def explain(door: Door, receipt: str) -> None:
     And what it left out. Its hash and signature are checked first. With --json it carries what a stranger needs to
     check them.
     """
-    with door.memory() as memory:
-        found = memory.explain(receipt)
-
     from ledgerstone.entrypoints import wire
 
-    door.answer(wire.receipt(found), lambda: "\n".join(_lines(found)))
+    with door.memory() as memory:
+        found = memory.explain(receipt)
+        door.answer(wire.receipt(found), lambda: "\n".join(_lines(found, _texts(memory, found))))
 
 
 def _query(found: Explained) -> str:
@@ -66,7 +68,28 @@ def _query(found: Explained) -> str:
     return text if len(text) <= QUERY_SHOWN else f"{text[: QUERY_SHOWN - 1]}…"
 
 
-def _lines(found: Explained) -> list[str]:
+def _texts(memory: Memory, found: Explained) -> dict[str, str]:
+    """How the texts begin that are still there, by address."""
+    from ledgerstone.entrypoints import shown
+
+    addresses = [item.address for item in found.items if item.address is not None]
+    records = [
+        record
+        for start in range(0, len(addresses), MAX_GET)
+        for record in memory.get_many(addresses[start : start + MAX_GET])
+    ]
+    return {record.address: shown.brief(record) for record in records if record is not None}
+
+
+def _ranking(scorer: str) -> str:
+    """What ranked, for people: the names behind the last of the ranking's own are those of who had a say besides."""
+    words = scorer.split()
+    own = max((place for place, word in enumerate(words) if word.startswith("concepts/")), default=len(words))
+    by = ["words (bm25)", "related words", *(f"meaning ({word})" for word in words[own + 1 :])]
+    return ", ".join(by)
+
+
+def _lines(found: Explained, texts: Mapping[str, str]) -> list[str]:
     from ledgerstone.entrypoints import shown
 
     receipt = found.receipt
@@ -81,13 +104,13 @@ def _lines(found: Explained) -> list[str]:
         ),
         *(("seen", f"{one.namespace} up to commit {one.sequence}") for one in receipt.heads),
         *(("left out", f"{one.count} ({one.reason})") for one in receipt.left_out),
-        ("ranked by", receipt.scorer),
+        ("ranked by", _ranking(receipt.scorer)),
     ]
     chosen = [
         (
             item.address or "(not yours to see)",
             item.lane if item.score is None else f"{item.lane} {item.score / 1_000_000:.3f}",
-            item.standing or "",
+            " · ".join(filter(None, (item.standing, texts.get(item.address or "")))),
         )
         for item in found.items
     ]

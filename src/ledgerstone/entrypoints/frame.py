@@ -184,6 +184,16 @@ def _unforeseen(error: Exception) -> LedgerstoneError:
 
 def _usage(error: click.ClickException) -> UsageError:
     context = error.ctx if isinstance(error, click.UsageError) else None
+    if isinstance(error, click.NoSuchOption) and context is not None and context.parent is not None:
+        root = context.find_root()
+        if any(error.option_name in each.opts for each in root.command.params):
+            words = context.command_path.split()
+            return UsageError(
+                f"{error.option_name} stands before the command",
+                hint=f"so: {' '.join([words[0], error.option_name, '...', *words[1:]])}",
+            )
+    if isinstance(error, click.BadParameter) and isinstance(error.param, click.Argument):
+        error.param_hint = f"'{(error.param.metavar or error.param.name or '').strip('[]')}'"
     hint = "" if context is None else f"see: {context.command_path} --help"
     text = error.format_message().strip()
     return UsageError(text[:1].lower() + text[1:].removesuffix("."), hint=hint)
@@ -231,10 +241,10 @@ def written(door: Door, answer: Remembered) -> None:
 
     found = answer.record
     door.answer(wire.remembered(answer), found.address)
-    made = "new " if answer.created_namespace else ""
+    made = " (new)" if answer.created_namespace else ""
     status = "" if found.status.value == "active" else f" {found.status.value}"
     door.say(
-        f"{found.kind.value}{status} in {made}{found.scope.value} {found.namespace}, {found.trust.word}, "
+        f"{found.kind.value}{status} in {found.scope.value} {found.namespace}{made}, {found.trust.word}, "
         f"commit {answer.sequence}"
     )
     for notice in answer.notices:

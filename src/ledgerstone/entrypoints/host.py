@@ -494,6 +494,11 @@ def _public_key(value: str | None, home: Path) -> str | None:
     """A public key in hex as it is, and all else as a path."""
     if value is None or (len(value) == len("00" * 32) and "/" not in value):
         return value
+    if "/" not in value:
+        raise UsageError(
+            f"public_key: 64 hex digits, or the absolute path of a file that has them, not {value[:80]!r}",
+            hint="print it where the key is: ledgerstone keys show",
+        )
     return str(_path("public_key", value, home))
 
 

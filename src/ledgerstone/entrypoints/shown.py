@@ -48,8 +48,8 @@ def entry(record: Record, *, lane: Lane | None = None, width: int | None = None,
         words[0] += f" {record.status.value}"
     if record.standing is not Standing.CURRENT:
         words.append(record.standing.value)
-    if lane not in {None, Lane.LEXICAL}:
-        words.append("obligation" if lane is Lane.TASKS else lane.value)
+    if lane is not None and lane is not Lane.LEXICAL:
+        words.append(lane.value)
     if record.due is not None:
         words.append(f"due {moment(record.due)}")
     if record.key is not None:
@@ -58,6 +58,8 @@ def entry(record: Record, *, lane: Lane | None = None, width: int | None = None,
     if record.text is None:
         return f"{head}\n{MARGIN}{dim(f'its text was erased by commit {record.ended_by}')}"
     lines = list(_lines(record.text, width))
+    while len(lines) > 1 and not lines[-1]:
+        del lines[-1]
     if brief and len(lines) > BRIEF_LINES:
         left = len(lines) - BRIEF_LINES + 1
         lines = [*lines[: BRIEF_LINES - 1], dim(f"and {left} more lines: ledgerstone get {record.address}")]
@@ -100,14 +102,14 @@ def event(found: Event) -> str:
     who = one_line(found.principal)
     if found.refusal is not None:
         words = [found.operation, "refused,", _REFUSED[found.refusal], times]
-        place = f"in {found.namespace}"
+        place = "" if found.refusal == Refusal.UNBOUND.value else f"in {found.namespace}"
     else:
         words = [found.operation, found.target or "", times]
         who += f" as {found.origin.value}"
         place = f"{found.namespace} {found.sequence}"
     if found.host is not None:
         who += f" through {one_line(found.host)}"
-    return f"{dim(moment(found.at))}  {' '.join(filter(None, words))}  {dim(f'{who} · {place}')}"
+    return f"{dim(moment(found.at))}  {' '.join(filter(None, words))}  {dim(' · '.join(filter(None, (who, place))))}"
 
 
 _REFUSED: Final = {
@@ -119,7 +121,7 @@ _REFUSED: Final = {
 
 
 def forgotten(found: Forgotten, texts: Mapping[str, str] | None = None) -> str:
-    """What an erasure reached, or would: the first addresses with how their texts begin, and a count of the rest."""
+    """What an erasure reached; or what it would: the first addresses, how their texts begin, and what stays."""
     by = ", ".join(f"{name} {sequence}" for name, sequence in found.commits)
     if not (found.addresses or found.names or found.reasons):
         return "nothing left to erase"
@@ -129,9 +131,9 @@ def forgotten(found: Forgotten, texts: Mapping[str, str] | None = None) -> str:
         parts += _some((one, sorts.get(one, ""), (texts or {}).get(one, "")) for one in found.addresses)
         parts += _some((one, "its reason") for one in found.reasons)
         parts += _some((one, "its name") for one in found.names)
-    if found.rests:
-        parts.append("these stay, though what they rest on goes:")
-        parts += _some((one, "", "") for one in found.rests)
+        if found.rests:
+            parts.append("these stay, though what they rest on goes:")
+            parts += _some((one, "", "") for one in found.rests)
     return "\n".join(parts)
 
 

@@ -104,7 +104,7 @@ def guarded() -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         missing = one_line(str(error.name)[:MAX_TOLD])[:MAX_TOLD]
-        raise BrokenError(f"{missing} is not installed (pip install 'ledgerstone[semantic]')") from error
+        raise BrokenError(f"{missing} is not installed; from the checkout: pip install '.[semantic]'") from error
     except Exception as error:
         raise BrokenError(told(error)) from error
 

@@ -107,7 +107,10 @@ def static_table() -> StaticTable:
     """The table that comes with this package; CorruptionError when its bytes are not those that were made."""
     data = TABLE.read_bytes()
     if hashlib.sha256(data).hexdigest() != TABLE_SHA256:
-        raise CorruptionError(f"not the table of this version: {TABLE}", hint="install ledgerstone[semantic] again")
+        raise CorruptionError(
+            f"not the table of this version: {TABLE}",
+            hint="install it again, from the checkout: pip install '.[semantic]'",
+        )
     return read(data)
 
 
