@@ -1074,7 +1074,8 @@ def _folder(state: str | Path | None) -> Path | None:
 def _check_lasting(drafts: Sequence[Draft], now: int) -> None:
     """Refuse what would have expired when it is written: no recall would ever show it. History may hold some."""
     for draft in drafts:
-        if draft.expires is not None and draft.expires <= now:
+        # What is no time at all the rules refuse.
+        if type(draft.expires) is int and 0 <= draft.expires <= now:
             raise UsageError(
                 f"expires: a time to come, not {time_text(draft.expires)}",
                 hint="until when it is true is said by valid_until; what never ends needs no expires",
