@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import click
@@ -12,6 +14,14 @@ import pytest
 from tests.cli.conftest import Desk
 
 TEXT = "The quokka sleeps at nine"
+
+
+def passing(desk: Desk, text: str) -> str:
+    """The address of a text that has expired by now."""
+    until = datetime.now(UTC) + timedelta(seconds=3)
+    address: str = desk.ask("remember", text, "--expires", until.isoformat())["address"]
+    time.sleep(max(0.0, (until - datetime.now(UTC)).total_seconds()))
+    return address
 
 
 def typed(desk: Desk, *arguments: str) -> Any:
@@ -74,7 +84,7 @@ def test_a_program_erases_nothing(bound: Desk) -> None:
 def test_a_dry_run_is_answered_anywhere(bound: Desk) -> None:
     """Whatever is named, a program sees what the user would erase at a terminal, with the names; nothing goes."""
     address = bound.ask("--session", "s1", "remember", TEXT, "--key", "k", "--idempotency-key", "w")["address"]
-    expired = bound.ask("remember", "gone by", "--expires", "2001-01-01")["address"]
+    expired = passing(bound, "gone by")
     namespace = bound.ask("get", address)["namespace"]
     wanted: list[list[str]] = [["forget", address], ["forget", "key:k"], ["expire"]]
     wanted += [
@@ -139,7 +149,7 @@ def test_more_than_one_memory_is_named_at_once(bound: Desk, option: str) -> None
 
 def test_expired_texts_are_erased_when_asked(bound: Desk) -> None:
     """What has expired is out of recall and still there, until ``expire`` is run."""
-    gone = bound.ask("remember", TEXT, "--expires", "2001-01-01")["address"]
+    gone = passing(bound, TEXT)
     stays = bound.ask("remember", "for ever")["address"]
     assert [item["id"] for item in bound.ask("recall")["items"]] == [stays]
     assert held(bound)
