@@ -10,7 +10,7 @@ import pytest
 
 from ledgerstone import Act, AuthorityError, Budget, Draft, Kind, Memory, RuleError, Scope, UsageError
 from ledgerstone.core.values import IMPORT_LIMITS
-from tests.memories import ADA, FREE_MODES, MODEL, NOBODY, Scratch
+from tests.memories import ADA, FREE_MODES, MODEL, NOBODY, NOON, Scratch
 
 MIB = 1_048_576
 LATEST = 2**53 - 1
@@ -44,14 +44,16 @@ ARRAYS: list[tuple[str, tuple[str, ...], tuple[str, ...], str]] = [
 ] + [
     ("triggers", ("the cedar",), ("the",), "triggers: at least one word besides such as 'the' and 'to', not 'the'"),
 ]
+# A text that has expired already is not written.
+LEAST: dict[str, int] = {"expires": NOON + 1, "due": 0, "valid_from": 0, "valid_until": 0}
 TIMES: list[tuple[str, int, object, str]] = [
     row
-    for name in ("expires", "due", "valid_from", "valid_until")
+    for name in LEAST
     for row in (
-        (name, 0, -1, f"{name}: whole microseconds UTC from 0 to {LATEST}, not -1"),
+        (name, LEAST[name], -1, f"{name}: whole microseconds UTC from 0 to {LATEST}, not -1"),
         (name, LATEST, LATEST + 1, f"{name}: whole microseconds UTC from 0 to {LATEST}, not {LATEST + 1}"),
-        (name, 1, True, f"{name}: whole microseconds UTC from 0 to {LATEST}, not True"),
-        (name, 1, 1.0, f"{name}: whole microseconds UTC from 0 to {LATEST}, not 1.0"),
+        (name, LEAST[name], True, f"{name}: whole microseconds UTC from 0 to {LATEST}, not True"),
+        (name, LEAST[name], 1.0, f"{name}: whole microseconds UTC from 0 to {LATEST}, not 1.0"),
     )
 ]
 
