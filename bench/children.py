@@ -30,7 +30,7 @@ def peak(verb: str, path: Path, size: int) -> tuple[float, float]:
 def spent(command: Sequence[str], *, cwd: Path, environ: Mapping[str, str]) -> float:
     """The CPU seconds of a program from start to end."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=cwd, env=environ)
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=cwd, env=environ)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return (after.ru_utime + after.ru_stime) - (before.ru_utime + before.ru_stime)
 
