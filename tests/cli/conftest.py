@@ -79,15 +79,19 @@ def _at_terminal(command: Sequence[str], types: str, env: dict[str, str]) -> Don
         command, stdin=theirs, stdout=theirs, stderr=theirs, env=env, start_new_session=True
     ) as child:
         os.close(theirs)
-        os.write(ours, types.encode())
-        shown = b"".join(iter(lambda: _shown(ours), b""))
-        os.close(ours)
-        return Done(child.wait(SECONDS), shown, "")
+        try:
+            os.write(ours, types.encode())
+            shown = b"".join(iter(lambda: _shown(ours), b""))
+            return Done(child.wait(SECONDS), shown, "")
+        finally:
+            # Whoever still waits to be answered would be waited for.
+            child.kill()
+            os.close(ours)
 
 
 def _shown(terminal: int) -> bytes:
     if not select.select([terminal], [], [], SECONDS)[0]:
-        pytest.fail("the program at the terminal neither speaks nor ends")
+        pytest.fail("the program at the terminal neither speaks nor ends: does it ask something?")
     try:
         return os.read(terminal, 65536)
     except OSError:  # Linux says so when nobody holds the other side any more.

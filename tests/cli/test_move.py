@@ -175,7 +175,7 @@ def test_an_export_is_imported_where_nothing_is(other: Desk) -> None:
     pin = {"LEDGERSTONE_PUBLIC_KEY": public}
 
     first = other.run("import", "-", "--json", given=file.read_bytes(), env=pin)
-    again = other.sit("import", str(file), "--json", env=pin)
+    again = other.sit("import", str(file), "--yes", "--json", env=pin)
 
     assert first.code == 0, first.err
     assert sum(json.loads(first.out)["new"].values()) == json.loads(first.out)["commits"]
