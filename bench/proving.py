@@ -12,8 +12,8 @@ from bench.figures import MS, Figure, Scale, cost, typical, undisturbed
 from bench.workload import CALLER, filled, notes, opened, shared
 from ledgerstone import Report
 from ledgerstone.core.merkle import leaf_hash
+from ledgerstone.store.protocol import LAST
 
-LAST = (1 << 40) - 1
 ADDED = 100
 
 

@@ -17,8 +17,8 @@ from bench.workload import CALLER, opened, shared
 from ledgerstone.core import ranking, words
 from ledgerstone.core.words import query_words, token
 from ledgerstone.memory import Memory
-from ledgerstone.search import LAST, OWN, Sieve, search
-from ledgerstone.store.protocol import Reader
+from ledgerstone.search import OWN, Sieve, search
+from ledgerstone.store.protocol import LAST, Reader
 
 # How many of the best hits are compared with those of exact BM25, for how many queries.
 BEST: Final = 10

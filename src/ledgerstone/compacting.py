@@ -20,7 +20,7 @@ from ledgerstone.errors import UsageError
 from ledgerstone.identity import Identity
 from ledgerstone.reading import Chain, Reading
 from ledgerstone.recalling import Visible
-from ledgerstone.search import LAST
+from ledgerstone.store.protocol import LAST
 
 # What is told and noted, and has no key: what has one is kept up to date by its next version, not by a summary.
 CONDENSED: Final = frozenset({Kind.EPISODE, Kind.NOTE})

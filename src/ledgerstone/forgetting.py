@@ -36,8 +36,7 @@ from ledgerstone.identity import Identity, Target
 from ledgerstone.ledger import Block, Ledger
 from ledgerstone.reaching import Reach
 from ledgerstone.reading import Reading
-from ledgerstone.search import LAST
-from ledgerstone.store.protocol import Reader, Store, Writer
+from ledgerstone.store.protocol import LAST, Reader, Store, Writer
 from ledgerstone.writing import Batch
 
 UNREACHED: Final = (

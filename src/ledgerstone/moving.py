@@ -33,7 +33,7 @@ from ledgerstone.identity import Identity
 from ledgerstone.ledger import DeniedError, Ledger, owner_of
 from ledgerstone.reading import Heads, Reading
 from ledgerstone.store import alone, copy_store, open_store
-from ledgerstone.store.protocol import Reader, Writer
+from ledgerstone.store.protocol import LAST, Reader, Writer
 from ledgerstone.verifying import Gone
 
 T = TypeVar("T")
@@ -149,7 +149,7 @@ def _records(ledger: Ledger, caller: Caller, namespace: str | None) -> Iterator[
                 continue
             where = identity.chain(name)
             reading.counted(where)
-            for known in reading.reader.knowns(where.number, 0, verifying.LAST):
+            for known in reading.reader.knowns(where.number, 0, LAST):
                 if known.current:
                     yield reading.record(where, place.scope, known.position)
 
@@ -250,7 +250,7 @@ def _part(ledger: Ledger, caller: Caller) -> None:
             parting = PartingEntry(without=tuple(absent[start : start + MAX_DRAFTS]))
             block.store_commit([rules.plain(parting)], principal=principal, origin=origin)
         facts = reading.facts(store)
-        bodies = reader.entries(store.number, 0, verifying.LAST)
+        bodies = reader.entries(store.number, 0, LAST)
         left_out = [entries.digest_of(body) for place, body in bodies if reader.content(store.number, place) is None]
         left_out = [digest for digest in left_out if facts.own(digest) is not None]
         for start in range(0, len(left_out), MAX_DRAFTS):
@@ -413,7 +413,7 @@ def _returned(reader: Reader, erased: Container[bytes]) -> dict[str, int]:
     found: dict[str, int] = {}
     for name in list(reader.chains()) if erased else ():
         row = reader.chain(name)
-        contents = () if row is None else reader.contents(row.number, 0, verifying.LAST)
+        contents = () if row is None else reader.contents(row.number, 0, LAST)
         if back := sum(canonical.commitment(salt, data) in erased for _, salt, data in contents):
             found[name] = back
     return found

@@ -25,8 +25,7 @@ from ledgerstone.errors import CorruptionError, NotFoundError, UsageError
 from ledgerstone.identity import DEFAULT_NAME, Identity, parse_target
 from ledgerstone.ledger import DeniedError, Ledger, owner_of
 from ledgerstone.reading import Chain, Proven, Reading
-from ledgerstone.search import LAST
-from ledgerstone.store.protocol import Reader
+from ledgerstone.store.protocol import LAST, Reader
 
 KEY: Final = "key:"
 REASON: Final = "reason:"

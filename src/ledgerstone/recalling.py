@@ -33,10 +33,10 @@ from ledgerstone.core.words import query_words, token
 from ledgerstone.errors import CorruptionError, NotFoundError, UsageError
 from ledgerstone.identity import Identity
 from ledgerstone.reading import Chain, Reading
-from ledgerstone.search import LAST, OWN, Meaning, Sieve, indexed, search
+from ledgerstone.search import OWN, Meaning, Sieve, indexed, search
 from ledgerstone.semantic import Lane as Encoding
 from ledgerstone.semantic import Raised, Scorer, judged, raised
-from ledgerstone.store.protocol import NOW, Candidate, Reader, View
+from ledgerstone.store.protocol import LAST, NOW, Candidate, Reader, View
 
 # A covered record is out of the recent lane only: precise words still find it.
 RECALLED: Final = frozenset({Standing.CURRENT, Standing.COVERED})

@@ -12,7 +12,8 @@ from ledgerstone.core.words import index_words, token
 from ledgerstone.identity import Identity
 from ledgerstone.reading import Chain, Reading
 from ledgerstone.recalling import RECALLED
-from ledgerstone.search import LAST, Sieve
+from ledgerstone.search import Sieve
+from ledgerstone.store.protocol import LAST
 
 # By how many of its rarest words others are looked for in the index, how many of them are compared by their word rows,
 # and how many, the best, are read.

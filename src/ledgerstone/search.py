@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from ledgerstone.core import ranking
 from ledgerstone.core.values import Kind
 from ledgerstone.core.words import MAX_QUERY_WORDS, token
-from ledgerstone.store.protocol import NOW, Candidate, Reader, Terms, View, WordRow
+from ledgerstone.store.protocol import LAST, NOW, Candidate, Reader, Terms, View, WordRow
 
 # How many postings one search may read from the index: so many, or a sixth of the records where those are more, since
 # the best of a million hold common words too. And how many of the best by words alone are scored in full.
@@ -24,7 +24,6 @@ AROUND: Final = 8
 NEAR: Final = 64
 # So many places in a list are read while one text is searched for a word.
 LOOK: Final = 4
-LAST: Final = (1 << 40) - 1
 # What a query's own word counts; related ones count less.
 OWN: Final = 1000
 

@@ -16,8 +16,7 @@ from ledgerstone.core.entries import AliasEntry, ErasureEntry, GenesisEntry, Gra
 from ledgerstone.core.merkle import leaf_hash
 from ledgerstone.core.projection import PARTED
 from ledgerstone.errors import ConflictError, CorruptionError, FormatError
-from ledgerstone.store.protocol import ChainRow, Reader, Row, Writer
-from ledgerstone.verifying import LAST
+from ledgerstone.store.protocol import LAST, ChainRow, Reader, Row, Writer
 
 FORMAT: Final = 1
 # A content of 8 MiB, written as JSON within JSON, with room to spare.

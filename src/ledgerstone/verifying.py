@@ -21,6 +21,7 @@ from ledgerstone.following import check_fits
 from ledgerstone.settling import Settled
 from ledgerstone.store.protocol import (
     FOLD_EVERY,
+    LAST,
     NODE_LEVELS,
     ChainRow,
     Derived,
@@ -34,7 +35,6 @@ from ledgerstone.writing import word_row
 
 K = TypeVar("K")
 V = TypeVar("V")
-LAST = (1 << 40) - 1
 # How many commits of a chain lie between two words of progress.
 PROGRESS_EVERY: Final = 256
 

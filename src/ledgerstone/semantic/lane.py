@@ -22,7 +22,7 @@ from ledgerstone.identity import Identity
 from ledgerstone.ledger import Ledger
 from ledgerstone.search import Hit, Sieve
 from ledgerstone.semantic.encoders import Encoder, EncoderError, Matcher, encoded, model_of, weight_of
-from ledgerstone.store.protocol import VECTOR_BLOCK, Reader, Vectored, WordRow, Writer
+from ledgerstone.store.protocol import LAST, VECTOR_BLOCK, Reader, Vectored, WordRow, Writer
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,7 +37,6 @@ MATCHED: Final = 60
 FRESH: Final = 128
 # How many texts are encoded between two commits of vectors.
 INDEX_BATCH: Final = 256
-LAST: Final = (1 << 40) - 1
 DAMAGED: Final = "the vectors of this namespace are damaged; run: ledgerstone rebuild"
 # What stands after an apostrophe and says nothing: Ann's, don't.
 APOSTROPHES: Final = frozenset("'\u2019")

@@ -13,6 +13,8 @@ from ledgerstone.core.receipts import Drawn
 from ledgerstone.core.rules import Admitted
 from ledgerstone.core.values import Kind
 
+# No position of a chain, and no sequence, is beyond this one.
+LAST = (1 << 40) - 1
 # Every so many positions of a namespace fold its newest words into the word index.
 FOLD_EVERY = 256
 # So many positions share a block of vectors.
