@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from heapq import heappush, heapreplace
 
-from ledgerstone.core import chain, entries
+from ledgerstone.core import entries
 from ledgerstone.core.entries import (
     CloseEntry,
     Entry,
@@ -36,17 +36,12 @@ def events(reading: Reading, where: Chain, *, memory: str | None, limit: int, be
     An event may be older than its commit, which tells it late: refusals are. So a commit is passed over only when none
     of its events can be meant.
     """
-    expected = where.head.id
     late = where.number == reading.store.number
     newest: list[int] = []
-    for sequence, _, data in reading.reader.headers(where.number, newest=where.head.sequence, oldest=0):
-        commit, header = chain.read(data, expected=expected)
+    for _, commit, data in reading.linked(where):
+        header = entries.decode_header(data)
         if len(newest) >= limit and header.stamp.at <= newest[0]:
             return
-        if header.parent is not None:
-            expected = header.parent
-        if header.sequence != sequence:
-            raise CorruptionError(f"{where.namespace}: commit {sequence} stands in another's place")
         if before is not None and header.stamp.at >= before and not late:
             continue
         for event in _of_commit(reading, where, commit, header, memory):

@@ -27,7 +27,7 @@ from ledgerstone import (
 from ledgerstone.anchors import Anchors
 from ledgerstone.core import canonical, entries, rules
 from ledgerstone.core.authority import Caller, Place
-from ledgerstone.core.entries import GrantEntry, Header, Idempotency
+from ledgerstone.core.entries import GrantEntry, Idempotency
 from ledgerstone.core.merkle import leaf_hash
 from ledgerstone.core.namespaces import unknown
 from ledgerstone.core.rules import Writing
@@ -391,8 +391,8 @@ class Memory:
         record = promoting.there(block.reading, where, goal.place.scope, source, self.caller.origin)
         if record is None:
             return None
-        header = _header(block.reading, where, record.sequence)
-        return self._answers(block, where, [record], leaf_hash(entries.encode_header(header)), repeated=True)
+        commit = leaf_hash(block.reading.header(where, record.sequence))
+        return self._answers(block, where, [record], commit, repeated=True)
 
     def _writing(self, namespace: str, origin: Origin) -> Writing:
         secret = self._secret(namespace)
@@ -429,7 +429,7 @@ class Memory:
         sequence = block.writer.idempotent(where.number, named.key)
         if sequence is None:
             return None
-        header = _header(block.reading, where, sequence)
+        header = entries.decode_header(block.reading.header(where, sequence))
         if header.idempotency is None or header.idempotency.key != named.key:
             raise CorruptionError(f"{where.namespace}: commit {sequence} is not the write it is listed as")
         if header.idempotency.content != named.content:
@@ -1109,13 +1109,6 @@ def _check_newest(record: Record) -> None:
     )
     if followed:
         raise CorruptionError(f"{record.namespace}: what ended {record.address} is missing")
-
-
-def _header(reading: Reading, where: Chain, sequence: int) -> Header:
-    data = reading.reader.header(where.number, sequence)
-    if data is None:
-        raise CorruptionError(f"{where.namespace}: commit {sequence} is missing")
-    return entries.decode_header(data)
 
 
 def _fingerprint_of(draft: Draft) -> dict[str, Any]:

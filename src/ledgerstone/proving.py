@@ -53,8 +53,8 @@ def prove(reading: Reading, where: Chain, position: int, keyring: Keyring, *, te
             entries=tuple(_carried(reading, where, version)),
             position=position,
             path=tuple(_path(reader, where, position)),
-            head=SignedHead(header=_header(reader, where, head.sequence), signature=row.signature),
-            commit=_commit(reader, where, proven.sequence),
+            head=SignedHead(header=reading.header(where, head.sequence), signature=row.signature),
+            commit=_commit(reading, where, proven.sequence),
             ended_by=proven.ended_by,
             ending=int(proven.ending),
             content=_opened(reader, number, body.position) if text else None,
@@ -90,21 +90,14 @@ def _path(reader: Reader, where: Chain, position: int) -> Iterator[bytes]:
         yield node
 
 
-def _header(reader: Reader, where: Chain, sequence: int) -> bytes:
-    data = reader.header(where.number, sequence)
-    if data is None:
-        raise CorruptionError(f"{where.namespace}: commit {sequence} is missing")
-    return data
-
-
 def _opened(reader: Reader, number: int, position: int) -> Opened | None:
     row = reader.content(number, position)
     return None if row is None else Opened(salt=row[0], content=row[1])
 
 
-def _commit(reader: Reader, where: Chain, sequence: int) -> Commit | None:
+def _commit(reading: Reading, where: Chain, sequence: int) -> Commit | None:
     """An earlier commit with its inclusion in the head's history; of other tiles only the roots are read."""
-    size = where.head.sequence
+    reader, size = reading.reader, where.head.sequence
     if sequence == size:
         return None
     span = chain.SIGNATURE_EVERY
@@ -116,7 +109,7 @@ def _commit(reader: Reader, where: Chain, sequence: int) -> Commit | None:
         roots.append(merkle.tree_root(tail))
     leaves = tail if tile == whole else list(_ids(reader, where, tile * span, tile * span + span - 1))
     within = merkle.inclusion_proof(leaves, sequence % span)
-    return Commit(header=_header(reader, where, sequence), inclusion=(*within, *merkle.inclusion_proof(roots, tile)))
+    return Commit(header=reading.header(where, sequence), inclusion=(*within, *merkle.inclusion_proof(roots, tile)))
 
 
 def _ids(reader: Reader, where: Chain, first: int, last: int) -> Iterator[bytes]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -37,7 +37,6 @@ from ledgerstone.core.values import (
 )
 from ledgerstone.errors import CorruptionError
 from ledgerstone.following import in_force
-from ledgerstone.store import protocol
 from ledgerstone.store.protocol import NOW, Listed, Reader, Stored, View
 
 T = TypeVar("T")
@@ -83,6 +82,30 @@ class Version(NamedTuple):
     proven: Proven
     body: Proven
     content: Content | None
+
+    @property
+    def record(self) -> RecordEntry:
+        """The entry that holds its text."""
+        if not isinstance(self.body.entry, RecordEntry):  # pragma: no cover - Reading.version ends on a record
+            raise CorruptionError(f"entry {self.body.position} has no text")
+        return self.body.entry
+
+    @property
+    def last(self) -> RecordEntry | CloseEntry | RetractEntry:
+        """Its own entry, which says its number, its trust and its origin."""
+        entry = self.proven.entry
+        return entry if isinstance(entry, CloseEntry | RetractEntry) else self.record
+
+    @property
+    def status(self) -> Status:
+        """The status that its own entry gives it."""
+        match self.last:
+            case CloseEntry():
+                return Status.CLOSED
+            case RetractEntry():
+                return Status.RETRACTED
+            case RecordEntry(status=status):
+                return status
 
 
 _STANDING: Final = frozenset({Standing.CURRENT, Standing.COVERED})
@@ -241,17 +264,22 @@ class Reading:
             if anchored.anchors.later(anchor, anchored.since):
                 return False
             raise abandons(where.namespace, anchor, head.sequence)
-        expected = head.id
-        for sequence, _, data in self.reader.headers(where.number, newest=head.sequence, oldest=anchor.sequence):
+        if all(commit != anchor.commit for _, commit, _ in self.linked(where, anchor.sequence)):
+            raise abandons(where.namespace, anchor, head.sequence)
+        return True
+
+    def linked(self, where: Chain, oldest: int = 0) -> Iterator[tuple[int, bytes, bytes]]:
+        """The commits of a chain from its head down to one of them: sequence, id and bytes, proven by their links."""
+        sequence, expected = where.head.sequence + 1, where.head.id
+        for _, _, data in self.reader.headers(where.number, newest=where.head.sequence, oldest=oldest):
+            sequence -= 1
             commit, parent = chain.link(data)
             if commit != expected:
                 raise CorruptionError(f"{where.namespace}: commit {sequence} is not the one its successor names")
-            if sequence == anchor.sequence:
-                break
+            yield sequence, commit, data
             expected = parent
-        if expected != anchor.commit:
-            raise abandons(where.namespace, anchor, head.sequence)
-        return True
+        if sequence != oldest:
+            raise CorruptionError(f"{where.namespace}: commit {sequence - 1} is missing")
 
     def counted(self, where: Chain) -> None:
         """Compare what the derived rows add up to with the totals that the head signs.
@@ -294,6 +322,13 @@ class Reading:
             if self._store is None or self._heads.catalogued == self._store.head.id:
                 self._heads.catalogued = after.head.id
             self._store = after
+
+    def header(self, where: Chain, sequence: int) -> bytes:
+        """The bytes of a commit, as they stand there; what they are must be proven by whoever relies on them."""
+        data = self.reader.header(where.number, sequence)
+        if data is None:
+            raise CorruptionError(f"{where.namespace}: commit {sequence} is missing")
+        return data
 
     def stamped(self, number: int, sequence: int, stamp: Stamp, digest: bytes) -> None:
         """Take up the stamp of a commit made here."""
@@ -338,10 +373,6 @@ class Reading:
 
     def _node(self, number: int, level: int, index: int) -> bytes | None:
         return self._ahead.nodes.get((number, level, index)) or self.reader.node(number, level, index)
-
-    def _standing(self, where: Chain, position: int) -> protocol.Standing | None:
-        ahead = self._ahead.versions.get((where.number, position))
-        return self.reader.standing(where.number, position) if ahead is None else ahead.standing
 
     def prove(self, where: Chain, position: int, sequence: int, ended_by: int, ending: int) -> Proven:
         """The entry at a position, if leaf and path say exactly this of it under the signed head."""
@@ -455,59 +486,55 @@ class Reading:
         low, high = 0, where.head.sequence
         while low < high:
             middle = (low + high) // 2
-            data = self.reader.header(where.number, middle)
-            if data is None:
-                raise CorruptionError(f"{where.namespace}: commit {middle} is missing")
-            low, high = (low, middle) if entries.decode_header(data).counts.entries > position else (middle + 1, high)
+            count = entries.decode_header(self.header(where, middle)).counts.entries
+            low, high = (low, middle) if count > position else (middle + 1, high)
         return low
 
     def version(self, where: Chain, position: int) -> Version | None:
         """The version at a position, proven; None when there is none."""
-        standing = self._standing(where, position)
-        if standing is None:
+        proven = body = self.version_entry(where, position)
+        if proven is None or body is None:
             return None
-        proven = self.prove(where, position, *standing)
-        body = proven
         while isinstance(body.entry, CloseEntry | RetractEntry):
             target = body.entry.closes if isinstance(body.entry, CloseEntry) else body.entry.retracts
-            below = self._target(where, body.entry.memory, body.entry.version - 1)
+            earlier = self.reader.version_at(where.number, body.entry.memory, body.entry.version - 1)
+            below = self.version_entry(where, earlier)
             if below is None or below.digest != target:
                 raise CorruptionError(f"{where.namespace}: what entry {body.position} refers to is not there")
             body = below
         return Version(proven, body, self.content(where, body))
 
-    def _target(self, where: Chain, memory: str, version: int) -> Proven | None:
-        position = self.reader.version_at(where.number, memory, version)
-        standing = None if position is None else self.reader.standing(where.number, position)
-        return None if position is None or standing is None else self.prove(where, position, *standing)
+    def version_entry(self, where: Chain, position: int | None) -> Proven | None:
+        """The entry of the version at a position, proven; None when there is none."""
+        if position is None:
+            return None
+        ahead = self._ahead.versions.get((where.number, position))
+        standing = self.reader.standing(where.number, position) if ahead is None else ahead.standing
+        return None if standing is None else self.prove(where, position, *standing)
 
     def known(self, where: Chain, position: int) -> Known | None:
         """A version as rules see it, from its proven entry."""
         found = self.version(where, position)
         if found is None:
             return None
-        proven, body, content = found
-        entry, record = proven.entry, body.entry
-        if not isinstance(record, RecordEntry):  # pragma: no cover - version() only ends on a record
-            raise CorruptionError(f"{where.namespace}: entry {position} has no text")
+        proven, record, last, content = found.proven, found.record, found.last, found.content
         # What stood aside never held its key, and its retraction has none.
-        withdrawn = isinstance(entry, RetractEntry) and (record.contests or record.held_by) is not None
-        sealed: Sealed | None = getattr(entry, "content", None)
+        withdrawn = isinstance(last, RetractEntry) and (record.contests or record.held_by) is not None
         return Known(
             position=position,
             sequence=proven.sequence,
             digest=proven.digest,
             memory=record.memory,
-            version=entry.version if isinstance(entry, CloseEntry | RetractEntry) else record.version,
+            version=last.version,
             kind=record.kind,
-            status=status_of(entry),
-            trust=entry.trust if isinstance(entry, CloseEntry | RetractEntry) else record.trust,
+            status=found.status,
+            trust=last.trust,
             text_bytes=record.content.text_bytes,
-            body=body.position,
+            body=found.body.position,
             depth=record.depth,
             key=None if content is None or withdrawn else content.key,
             expires=record.expires,
-            sealed=sealed is not None and not self.struck(where, proven),
+            sealed=last.content is not None and not self.struck(where, proven),
             content_bytes=record.content.bytes,
             ended_by=proven.ended_by,
             ending=proven.ending,
@@ -553,65 +580,58 @@ class Reading:
         self, where: Chain, scope: Scope, version: Version, standing: Standing, now: int | None = None
     ) -> Record:
         """A proven version in the form it is returned in; what its time has overtaken is expired."""
-        proven, body, content = version
-        entry, record, stamp = proven.entry, body.entry, proven.stamp
-        if not isinstance(record, RecordEntry):  # pragma: no cover - version() only ends on a record
-            raise CorruptionError(f"{where.namespace}: entry {proven.position} has no text")
-        if (
-            standing in _STANDING
-            and record.expires is not None
-            and record.expires <= (self.now if now is None else now)
-        ):
+        proven, record, last, stamp = version.proven, version.record, version.last, version.proven.stamp
+        moment = self.now if now is None else now
+        if standing in _STANDING and record.expires is not None and record.expires <= moment:
             standing = Standing.EXPIRED
-        settled = entry if isinstance(entry, CloseEntry | RetractEntry) else None
-        reason = self.content(where, proven) if settled is not None else None
-        number = settled.version if settled is not None else record.version
+        said = version.content or Content()
+        ended = self.content(where, proven) if last is not record else None
         return Record(
             memory=record.memory,
-            version=number,
-            address=canonical.address(record.memory, number),
+            version=last.version,
+            address=canonical.address(record.memory, last.version),
             digest=proven.digest,
             namespace=where.namespace,
             scope=scope,
             kind=record.kind,
-            status=status_of(entry),
+            status=version.status,
             standing=standing,
             retention=record.retention,
-            origin=settled.origin if settled is not None else record.origin,
-            trust=settled.trust if settled is not None else record.trust,
+            origin=last.origin,
+            trust=last.trust,
             principal=self.named(stamp.principal) or stamp.principal,
             session=self.named(stamp.session) or stamp.session,
             host=self.named(stamp.host) or stamp.host,
             created_at=stamp.at,
             sequence=proven.sequence,
-            text=content.text if content is not None else None,
+            text=said.text,
             text_bytes=record.content.text_bytes,
-            key=content.key if content is not None else None,
-            source=content.source if content is not None else None,
-            title=content.title if content is not None else None,
-            place=content.place if content is not None else None,
-            tags=content.tags if content is not None else (),
-            due=content.due if content is not None else None,
-            valid_from=content.valid_from if content is not None else None,
-            valid_until=content.valid_until if content is not None else None,
-            triggers=content.triggers if content is not None else (),
+            key=said.key,
+            source=said.source,
+            title=said.title,
+            place=said.place,
+            tags=said.tags,
+            due=said.due,
+            valid_from=said.valid_from,
+            valid_until=said.valid_until,
+            triggers=said.triggers,
             expires=record.expires,
             sources=self._addresses(where, record.sources),
             covers=self._addresses(where, record.covers),
-            promoted=self._promoted(where, body),
-            reason=reason.reason if reason is not None else None,
+            promoted=self._promoted(where, version.body.position, record),
+            reason=None if ended is None else ended.reason,
             ended_by=proven.ended_by or None,
         )
 
-    def _promoted(self, where: Chain, body: Proven) -> str | None:
+    def _promoted(self, where: Chain, position: int, record: RecordEntry) -> str | None:
         """The digest that a promoted record had where it came from."""
-        if not isinstance(body.entry, RecordEntry) or body.entry.promotion is None:
+        if record.promotion is None:
             return None
-        data = self.reader.entry(where.number, body.position - 1)
-        promotion = None if data is None or entries.digest_of(data) != body.entry.promotion else data
+        data = self.reader.entry(where.number, position - 1)
+        promotion = None if data is None or entries.digest_of(data) != record.promotion else data
         entry = None if promotion is None else entries.decode_entry(promotion)
         if not isinstance(entry, PromotionEntry):
-            raise CorruptionError(f"{where.namespace}: the promotion of entry {body.position} is missing")
+            raise CorruptionError(f"{where.namespace}: the promotion of entry {position} is missing")
         return entry.source.hex()
 
     def _addresses(self, where: Chain, digests: tuple[bytes, ...]) -> tuple[str, ...]:
@@ -663,14 +683,10 @@ class SnapshotFacts:
     def own(self, digest: bytes) -> Own | None:
         reader, number = self._reading.reader, self._where.number
         here = [position for chain_, position in reader.digests(digest) if chain_ == number]
-        proven = self._version_entry(here[0]) if here else self._other(digest)
+        proven = self._reading.version_entry(self._where, here[0]) if here else self._other(digest)
         if proven is None or proven.digest != digest or proven.ending is Ending.ERASED:
             return None
         return None if self._reading.struck(self._where, proven) else own(proven.entry, proven.position)
-
-    def _version_entry(self, position: int) -> Proven | None:
-        standing = self._reading.reader.standing(self._where.number, position)
-        return None if standing is None else self._reading.prove(self._where, position, *standing)
 
     def _other(self, digest: bytes) -> Proven | None:
         reading, where = self._reading, self._where
@@ -693,12 +709,8 @@ class SnapshotFacts:
         return self._where.head.counts.entries
 
     def rejection(self, digest: bytes) -> bool:
-        position = self.position(digest)
-        standing = None if position is None else self._reading.reader.standing(self._where.number, position)
-        if position is None or standing is None:
-            return False
-        entry = self._reading.prove(self._where, position, *standing).entry
-        return isinstance(entry, RetractEntry) and entry.tombstone is not None
+        proven = self._reading.version_entry(self._where, self.position(digest))
+        return proven is not None and isinstance(proven.entry, RetractEntry) and proven.entry.tombstone is not None
 
     def listed(self, noun: str, value: str) -> bool:
         return bool(self._reading.reader.lookup(self._where.number, noun, value))
@@ -735,9 +747,9 @@ class SnapshotFacts:
 
     def rejected(self, tombstone: bytes) -> bytes | None:
         for row in self._reading.reader.lookup(self._where.number, TOMBSTONE, tombstone.hex()):
-            standing = self._reading.reader.standing(self._where.number, row.position)
-            if standing is not None:
-                return self._reading.prove(self._where, row.position, *standing).digest
+            proven = self._reading.version_entry(self._where, row.position)
+            if proven is not None:
+                return proven.digest
         return None
 
     def promoted(self, digest: bytes) -> Trust | None:
@@ -747,16 +759,3 @@ class SnapshotFacts:
 
     def open_tasks(self) -> tuple[int, int]:
         return self._reading.reader.open_size(self._where.number, DEFAULT_FLOOR.value)
-
-
-def status_of(entry: Entry) -> Status:
-    """The status that a version's own entry gives it."""
-    match entry:
-        case RecordEntry():
-            return entry.status
-        case CloseEntry():
-            return Status.CLOSED
-        case RetractEntry():
-            return Status.RETRACTED
-        case _:
-            raise CorruptionError(f"a {entry.noun} entry is no version of a memory")

@@ -285,10 +285,7 @@ class _Times:
 
     def commit(self, sequence: int) -> tuple[bytes, entries.Header]:
         """The id and the header of a commit."""
-        data = self._reading.reader.header(self._where.number, sequence)
-        if data is None:
-            raise CorruptionError(f"{self._where.namespace}: commit {sequence} is missing")
-        return chain.read(data)
+        return chain.read(self._reading.header(self._where, sequence))
 
     def through(self, moment: int) -> int:
         """The last commit that was made by a time; -1 when none was."""
