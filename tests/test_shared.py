@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -11,6 +12,7 @@ from ledgerstone import (
     Act,
     AuthorityError,
     Draft,
+    LedgerstoneError,
     Memory,
     Mode,
     NotFoundError,
@@ -21,6 +23,7 @@ from ledgerstone import (
 from ledgerstone.forgetting import WIDER as WIDER_STAYS
 from tests.memories import ADA, BOB, ELSEWHERE, HOMELESS, MODEL, THERE, Scratch
 
+NOWHERE = "ns_0000000000000000"
 BOBS = replace(BOB, project=THERE)
 
 
@@ -349,3 +352,39 @@ def test_a_write_that_isolation_hides_says_so(scratch: Scratch, project: str) ->
     assert all(hidden in answer.notices for answer in (wide, again, promoted))
     assert hidden not in own.notices
     assert hidden not in scratch.memory.remember("Mine too.", scope=Scope.USER).notices
+
+
+def test_an_act_that_is_only_tried_is_judged_and_not_done(scratch: Scratch) -> None:
+    """By a dry run of each act nothing is written, and what the act refuses is refused; then the act is done."""
+    project = scratch.memory.remember("The cedar of the project.").record.namespace
+    given = scratch.memory.grant("bob", Act.READ, scope=Scope.GLOBAL)
+    acts: tuple[tuple[Callable[..., object], Callable[..., object]], ...] = (
+        (partial(scratch.memory.share, "team"), partial(scratch.memory.share, "")),
+        (partial(scratch.memory.isolate, project), partial(scratch.memory.isolate, NOWHERE)),
+        (partial(scratch.memory.alias, project, path="/x"), partial(scratch.memory.alias, NOWHERE, path="/x")),
+        (partial(scratch.memory.detach, project, "/x"), partial(scratch.memory.detach, project, "/y")),
+        (partial(scratch.memory.revoke, given), partial(scratch.memory.revoke, "grt_0000000000000000")),
+        (
+            partial(scratch.memory.grant, "bob", Act.READ, namespace=project),
+            partial(scratch.memory.grant, "bob", Act.READ, namespace=NOWHERE),
+        ),
+    )
+
+    for allowed, refused in acts:
+        before = scratch.heads()
+        allowed(dry_run=True)
+        with pytest.raises(LedgerstoneError):
+            refused(dry_run=True)
+        assert scratch.heads() == before
+        allowed()
+        assert scratch.heads() != before
+
+
+def test_an_act_is_not_tried_by_whoever_may_not_do_it(scratch: Scratch) -> None:
+    """Who may not administer is refused a dry run as the act itself; who may is not."""
+    project = scratch.memory.remember("The cedar of the project.").record.namespace
+
+    with pytest.raises(AuthorityError):
+        scratch.by(BOBS).isolate(project, dry_run=True)
+
+    scratch.memory.isolate(project, dry_run=True)

@@ -46,9 +46,9 @@ def _store_place(reading: Reading) -> Place:
     return Place(reading.store.namespace, Scope.STORE, None)
 
 
-def _administer(ledger: Ledger, caller: Caller, make: Callable[[Block], list[Admitted]]) -> None:
+def _administer(ledger: Ledger, caller: Caller, make: Callable[[Block], list[Admitted]], *, dry_run: bool) -> None:
     """One commit of the store chain by somebody who may administer."""
-    with ledger.writes(caller) as block:
+    with ledger.writes(caller, dry_run=dry_run) as block:
         block.reading.catalogued()
         grant = block.authorize(Act.ADMIN, _store_place(block.reading))
         block.store_commit(make(block), principal=block.principal, origin=caller.origin, grant=grant.grant)
@@ -133,7 +133,9 @@ def _free_remote(identity: Identity, caller: Caller) -> str | None:
     return remote
 
 
-def alias(ledger: Ledger, caller: Caller, namespace: str, *, remote: str | None, path: str | None) -> None:
+def alias(
+    ledger: Ledger, caller: Caller, namespace: str, *, remote: str | None, path: str | None, dry_run: bool
+) -> None:
     """Let a remote or a path suggest a project from now on."""
     usable = None if remote is None else normalise_remote(remote)
     if remote is not None and usable is None:
@@ -147,10 +149,10 @@ def alias(ledger: Ledger, caller: Caller, namespace: str, *, remote: str | None,
             raise unknown(namespace)
         return [block.alias(namespace, of, value) for of, value in values]
 
-    _administer(ledger, caller, make)
+    _administer(ledger, caller, make, dry_run=dry_run)
 
 
-def detach(ledger: Ledger, caller: Caller, namespace: str, value: str) -> None:
+def detach(ledger: Ledger, caller: Caller, namespace: str, value: str, *, dry_run: bool) -> None:
     """End every alias of a project that has this remote or path as its value."""
     values = {value, normalise_remote(value)}
 
@@ -166,13 +168,13 @@ def detach(ledger: Ledger, caller: Caller, namespace: str, value: str) -> None:
             )
         return ended
 
-    _administer(ledger, caller, make)
+    _administer(ledger, caller, make, dry_run=dry_run)
 
 
-def share(ledger: Ledger, caller: Caller, name: str) -> str:
+def share(ledger: Ledger, caller: Caller, name: str, *, dry_run: bool) -> str:
     """Make a namespace that several may be granted; returns its id."""
     canonical.text(name, name="name", least=1, most=MAX_NAME_BYTES)
-    with ledger.writes(caller) as block:
+    with ledger.writes(caller, dry_run=dry_run) as block:
         block.reading.catalogued()
         admin = block.authorize(Act.ADMIN, _store_place(block.reading))
         if block.identity.scoped(Scope.SHARED, None, name) is not None:
@@ -180,9 +182,9 @@ def share(ledger: Ledger, caller: Caller, name: str) -> str:
         return block.share(name, admin.grant).namespace
 
 
-def isolate(ledger: Ledger, caller: Caller, namespace: str, *, isolated: bool) -> None:
+def isolate(ledger: Ledger, caller: Caller, namespace: str, *, isolated: bool, dry_run: bool) -> None:
     """Let a project keep to itself, or see what is wider again; as it is already, nothing is written."""
-    with ledger.writes(caller) as block:
+    with ledger.writes(caller, dry_run=dry_run) as block:
         identity = block.identity
         block.reading.catalogued()
         admin = block.authorize(Act.ADMIN, _store_place(block.reading))
@@ -314,6 +316,7 @@ def grant(
     scope: Scope | None,
     namespace: str | None,
     expires: int | None,
+    dry_run: bool,
 ) -> str:
     """Let a principal act on its namespaces of a scope, or on one namespace, until a time; returns the grant's id."""
     if (scope is None) == (namespace is None):
@@ -334,11 +337,11 @@ def grant(
         new = GrantEntry(grant=made, principal=named, act=act, scope=scope, namespace=namespace, expires=expires)
         return [*admitted, rules.plain(new)]
 
-    _administer(ledger, caller, make)
+    _administer(ledger, caller, make, dry_run=dry_run)
     return made
 
 
-def revoke(ledger: Ledger, caller: Caller, grant_id: str) -> None:
+def revoke(ledger: Ledger, caller: Caller, grant_id: str, *, dry_run: bool) -> None:
     """End a grant; what was done under it stands."""
 
     def make(block: Block) -> list[Admitted]:
@@ -347,7 +350,7 @@ def revoke(ledger: Ledger, caller: Caller, grant_id: str) -> None:
                 return [rules.plain(RevokeEntry(revokes=proven.digest))]
         raise NotFoundError(f"no grant {readable(grant_id)}")
 
-    _administer(ledger, caller, make)
+    _administer(ledger, caller, make, dry_run=dry_run)
 
 
 def check_rotation(ledger: Ledger, caller: Caller) -> None:

@@ -91,6 +91,10 @@ class DeniedError(Exception):
         self.denial = denial
 
 
+class _UndoneError(Exception):
+    """The end of a block that was only to be judged."""
+
+
 class Ledger:
     """What every caller of one opened store shares: the store, the keys, proven heads, refusals not yet written.
 
@@ -165,20 +169,24 @@ class Ledger:
             yield reading, Identity(reading, caller, denials)
 
     @contextmanager
-    def writes(self, caller: Caller) -> Iterator[Block]:
+    def writes(self, caller: Caller, *, dry_run: bool = False) -> Iterator[Block]:
         """A write block; of one that is denied something, nothing remains but the note of it.
 
-        What was committed is remembered outside the store; if it could not be, the block's ``warning`` says so.
+        What was committed is remembered outside the store; if it could not be, the block's ``warning`` says so. Of a
+        ``dry_run`` nothing remains either: all of it is judged as ever, and then undone.
         """
         with self._noting(caller) as denials:
             keys = self.keyring
-            with self.store.write() as writer:
+            with suppress(_UndoneError), self.store.write() as writer:
                 since = self.tick()
                 self._fence(writer, None, since)
                 reading = self._follow(keys, Reading(writer, keys, self.heads, self.clock(), self._anchored(since)))
                 block = Block(self, writer, reading, Identity(reading, caller, denials))
                 yield block
-            block.warning = self.remember_heads(reading.committed, writer.left)
+                if dry_run:
+                    raise _UndoneError
+            if not dry_run:
+                block.warning = self.remember_heads(reading.committed, writer.left)
 
     def accept(self, caller: Caller, admit: Callable[[Block, Gone], None]) -> Report:
         """Verify, and remember what is there in place of what was remembered, in one write block.

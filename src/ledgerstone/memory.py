@@ -906,6 +906,7 @@ class Memory:
         accept: bool = False,
         discard: bool = False,
         anywhere: bool = False,
+        confirm: Callable[[], None] | None = None,
         clock: Callable[[], int] = _now,
         entropy: Callable[[int], bytes] = os.urandom,
     ) -> Moved:
@@ -914,11 +915,11 @@ class Memory:
         ConflictError when the store there, or what this machine remembers of it, has commits that the backup lacks:
         with ``accept``, which takes admin, they are given up, and stay on record in the store chain. What was erased
         on this machine is erased again before anybody sees it. The file that stood there is kept beside it, unless
-        ``discard``.
+        ``discard``. ``confirm`` is called once all that was judged; when it raises, everything is as it was.
         """
         where = _place(path, anywhere=anywhere)
         opening = moving.Opening(keys, caller, _folder(state), clock, entropy)
-        return moving.restore(_path("backup", backup), where, opening, accept=accept, discard=discard)
+        return moving.restore(_path("backup", backup), where, opening, accept=accept, discard=discard, confirm=confirm)
 
     def export(self, namespace: str | None = None) -> Exported[bytes]:
         """All canonical bytes of the store as lines of JSON, once it was verified; of one namespace, what it rests on.
@@ -968,28 +969,34 @@ class Memory:
         """
         return administration.use_project(self._ledger, self.caller, namespace)
 
-    def alias(self, namespace: str, *, remote: str | None = None, path: str | None = None) -> None:
-        """Let a remote or a path suggest a project from now on. Takes admin."""
-        administration.alias(self._ledger, self.caller, namespace, remote=remote, path=path)
+    def alias(
+        self, namespace: str, *, remote: str | None = None, path: str | None = None, dry_run: bool = False
+    ) -> None:
+        """Let a remote or a path suggest a project from now on. Takes admin.
 
-    def detach(self, namespace: str, value: str) -> None:
+        With ``dry_run``, here and in the acts that follow, whatever would be refused is refused, and nothing is done:
+        to know it before somebody is asked.
+        """
+        administration.alias(self._ledger, self.caller, namespace, remote=remote, path=path, dry_run=dry_run)
+
+    def detach(self, namespace: str, value: str, *, dry_run: bool = False) -> None:
         """End every alias of a project that has this remote or path as its value. Takes admin."""
-        administration.detach(self._ledger, self.caller, namespace, value)
+        administration.detach(self._ledger, self.caller, namespace, value, dry_run=dry_run)
 
-    def share(self, name: str) -> str:
+    def share(self, name: str, *, dry_run: bool = False) -> str:
         """Make a shared namespace, reached by grants on it alone; returns its id. Takes admin.
 
         Its maker may read, write and forget there; others by ``grant(..., namespace=...)``. Whoever may read it finds
         it in every recall, after what is its own.
         """
-        return administration.share(self._ledger, self.caller, name)
+        return administration.share(self._ledger, self.caller, name, dry_run=dry_run)
 
-    def isolate(self, namespace: str, *, isolated: bool = True) -> None:
+    def isolate(self, namespace: str, *, isolated: bool = True, dry_run: bool = False) -> None:
         """Let a project keep to itself: where it is bound, no read shows user, global or shared. Takes admin.
 
         Whoever asks, and whatever is granted. What is written to those by name is written there.
         """
-        administration.isolate(self._ledger, self.caller, namespace, isolated=isolated)
+        administration.isolate(self._ledger, self.caller, namespace, isolated=isolated, dry_run=dry_run)
 
     def namespaces(self) -> tuple[dict[str, Any], ...]:
         """Every namespace this caller may read or write, with its scope, name, aliases, head and totals."""
@@ -1011,18 +1018,26 @@ class Memory:
         scope: Scope | None = None,
         namespace: str | None = None,
         expires: int | None = None,
+        dry_run: bool = False,
     ) -> str:
         """Let a principal act on its namespaces of a scope, or on one namespace, until a time; returns the grant's id.
 
         Takes admin. ``expires`` is microseconds UTC.
         """
         return administration.grant(
-            self._ledger, self.caller, principal, act, scope=scope, namespace=namespace, expires=expires
+            self._ledger,
+            self.caller,
+            principal,
+            act,
+            scope=scope,
+            namespace=namespace,
+            expires=expires,
+            dry_run=dry_run,
         )
 
-    def revoke(self, grant: str) -> None:
+    def revoke(self, grant: str, *, dry_run: bool = False) -> None:
         """End a grant; what was done under it stands. Takes admin."""
-        administration.revoke(self._ledger, self.caller, grant)
+        administration.revoke(self._ledger, self.caller, grant, dry_run=dry_run)
 
     def rotate(self, new: SigningKey) -> str:
         """Hand the store over to a new key, which signs whatever follows; returns its id. Takes admin.

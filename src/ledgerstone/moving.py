@@ -176,14 +176,22 @@ def _administers(reading: Reading, identity: Identity) -> GrantEntry:
     return allowed
 
 
-def restore(source: Path, path: Path, opening: Opening, *, accept: bool, discard: bool) -> Moved:
+def restore(
+    source: Path,
+    path: Path,
+    opening: Opening,
+    *,
+    accept: bool,
+    discard: bool,
+    confirm: Callable[[], None] | None,
+) -> Moved:
     """See ``Memory.restore``."""
     if source.resolve() == path:
         raise UsageError(f"{source} is the store itself", hint="name a backup of it")
     with _draft(path, opening) as draft:
         files.make(draft)
         copy_store(source.resolve(), draft)
-        return _put(draft, path, opening, accept=accept, discard=discard)
+        return _put(draft, path, opening, accept=accept, discard=discard, confirm=confirm)
 
 
 def import_lines(given: Iterable[bytes], path: Path, opening: Opening, *, accept: bool) -> Moved:
@@ -206,7 +214,7 @@ def import_lines(given: Iterable[bytes], path: Path, opening: Opening, *, accept
                 _part(Ledger(store, opening.keyring, opening.clock, opening.entropy, None), opening.caller)
         finally:
             store.close()
-        return _put(draft, path, opening, accept=accept, discard=False)._replace(new=taken.commits)
+        return _put(draft, path, opening, accept=accept, discard=False, confirm=None)._replace(new=taken.commits)
 
 
 def _merge(given: Iterable[bytes], path: Path, ledger: Ledger, caller: Caller) -> Moved:
@@ -285,7 +293,15 @@ def _draft(path: Path, opening: Opening) -> Iterator[Path]:
             anchors.drop()
 
 
-def _put(draft: Path, path: Path, opening: Opening, *, accept: bool, discard: bool) -> Moved:
+def _put(
+    draft: Path,
+    path: Path,
+    opening: Opening,
+    *,
+    accept: bool,
+    discard: bool,
+    confirm: Callable[[], None] | None,
+) -> Moved:
     """Prove the store in a draft, let it say what it gives up, erase what was erased here, and put it in its place."""
     ledger, known = opening.ledger(draft), opening.anchors(path)
     present = _present(path)
@@ -311,10 +327,17 @@ def _put(draft: Path, path: Path, opening: Opening, *, accept: bool, discard: bo
             _erase_again(ledger, opening.caller)
         with ledger.store.read() as reader:
             heads = {name: _head(reader, name) for name in reader.chains()}
-        if known is not None and ledger.anchors is not None:
-            known.keep_erased(ledger.anchors.erased() - before)
+        erased_now = frozenset() if ledger.anchors is None else ledger.anchors.erased() - before
     finally:
         ledger.close()
+    if confirm is not None:
+        if path.exists():
+            # In use it is refused as well, and nobody is asked for nothing.
+            with alone(path):
+                pass
+        confirm()
+    if known is not None:
+        known.keep_erased(erased_now)
     replaced = _exchange(draft, path, present, discard=discard)
     if known is not None:
         _remember(opening, path, store, heads)

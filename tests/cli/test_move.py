@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import subprocess
 from pathlib import Path
 
@@ -151,10 +152,29 @@ def test_a_restore_is_asked_first_and_says_what_it_gave_up(bound: Desk) -> None:
 
     assert (ahead.code, no.code, yes.code) == (8, 130, 0)
     assert b"--accept" in ahead.out
+    assert b"[y/N]" in no.out
     assert b"given up" in yes.out
     assert b"ledgerstone.db.replaced-1" in yes.out
     assert bound.refuse("get", address)[0] == 3
     assert "restore" in {event["operation"] for event in json.loads(bound.sit("audit", "--json").out)["events"]}
+
+
+def test_a_restore_that_is_refused_is_not_asked_for(bound: Desk) -> None:
+    """Over newer commits, out of what is no store, and while somebody has the store open; each says so at once."""
+    file, other = str(bound.home / "b.db"), bound.home / "other.db"
+    bound.ask("backup", file)
+    address = bound.ask("remember", "written after the backup")["address"]
+    other.write_bytes(b"no store")
+    with sqlite3.connect(bound.home / "ledgerstone" / "data" / "ledgerstone.db") as connection:
+        connection.execute("BEGIN").execute("SELECT count(*) FROM sqlite_schema").fetchone()
+        held = bound.sit("restore", file, "--accept", types="y\n")
+    connection.close()
+
+    ahead, damaged = (bound.sit("restore", each, types="y\n") for each in (file, str(other)))
+
+    assert (held.code, ahead.code, damaged.code) == (5, 8, 5)
+    assert not any(b"[y/N]" in done.out for done in (held, ahead, damaged))
+    assert bound.ask("get", address)["text"] == "written after the backup"
 
 
 def test_a_program_gives_nothing_up(bound: Desk) -> None:

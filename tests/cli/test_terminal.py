@@ -47,6 +47,27 @@ def test_an_admin_act_is_asked_and_done(bound: Desk) -> None:
     assert bound.sit("grants", "--principal", "local:bob").out.count(b"grt_") == before + 2
 
 
+def test_what_is_refused_is_refused_before_it_is_asked(bound: Desk) -> None:
+    """Nobody says yes to what cannot be done: each act is judged, then asked for; one that is allowed is asked for."""
+    assert bound.sit("namespaces", "create", "--shared", "team", "--yes").code == 0
+    nowhere = "ns_0000000000000000"
+    acts = (
+        ["namespaces", "create", "--shared", "team"],
+        ["namespaces", "isolate", nowhere, "on"],
+        ["namespaces", "alias", nowhere, "--remote", "https://example.org/a/b"],
+        ["namespaces", "detach", nowhere, "/a/b"],
+        ["grants", "add", "local:bob", "read", "--namespace", nowhere],
+        ["grants", "revoke", "grt_0000000000000000"],
+    )
+
+    shown = [bound.sit(*act, types="y\n") for act in acts]
+    allowed = bound.sit("namespaces", "create", "--shared", "another", types="n\n")
+
+    assert [done.code for done in shown] == [2, 3, 3, 3, 3, 3]
+    assert [act for act, done in zip(acts, shown, strict=True) if b"[y/N]" in done.out] == []
+    assert b"[y/N]" in allowed.out
+
+
 def test_a_grant_of_global_lets_global_be_written(bound: Desk) -> None:
     """What was refused before the user's grants is done after them, and refused again once they are revoked."""
     assert bound.refuse("remember", "x", "--scope", "global")[0] == 3

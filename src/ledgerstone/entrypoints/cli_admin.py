@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
@@ -293,9 +294,8 @@ def create(door: Door, shared: str, *, yes: bool) -> None:
 
     You may read, write and forget there; whoever else may, says: ledgerstone grants add WHO ACT --namespace ID
     """
-    door.confirm(f"Make the shared namespace {shared}?", yes=yes)
     with door.memory() as memory:
-        made = memory.share(shared)
+        made = door.confirmed(f"Make the shared namespace {shared}?", partial(memory.share, shared), yes=yes)
     door.answer({"namespace": made, "shared": shared}, made)
 
 
@@ -309,9 +309,9 @@ def isolate(door: Door, namespace: str, state: str, *, yes: bool) -> None:
 
     No read there shows what is of user, global or shared scope.
     """
-    door.confirm(f"Turn the isolation of {namespace} {state}?", yes=yes)
     with door.memory() as memory:
-        memory.isolate(namespace, isolated=state == "on")
+        turn = partial(memory.isolate, namespace, isolated=state == "on")
+        door.confirmed(f"Turn the isolation of {namespace} {state}?", turn, yes=yes)
     door.answer({"namespace": namespace, "isolated": state == "on"}, namespace)
     if state == "on":
         door.say(
@@ -332,9 +332,9 @@ def alias(door: Door, namespace: str, remote: str | None, path: str | None, *, y
     if (remote is None) == (path is None):
         raise UsageError("namespaces alias: --remote or --path, one of the two")
     real = None if path is None else os.path.realpath(path)
-    door.confirm(f"Let {remote or real} lead to {namespace}?", yes=yes)
     with door.memory() as memory:
-        memory.alias(namespace, remote=remote, path=real)
+        lead = partial(memory.alias, namespace, remote=remote, path=real)
+        door.confirmed(f"Let {remote or real} lead to {namespace}?", lead, yes=yes)
     door.answer({"namespace": namespace, **({"remote": remote} if real is None else {"path": real})}, namespace)
 
 
@@ -349,8 +349,7 @@ def detach(door: Door, namespace: str, value: str, *, yes: bool) -> None:
     with door.memory() as memory:
         known = {name for each in memory.namespaces() if each["namespace"] == namespace for name in each["aliases"]}
         value = real if real in known and value not in known else value
-        door.confirm(f"Take {value} from {namespace}?", yes=yes)
-        memory.detach(namespace, value)
+        door.confirmed(f"Take {value} from {namespace}?", partial(memory.detach, namespace, value), yes=yes)
     door.answer({"namespace": namespace, "detached": value}, namespace)
 
 
@@ -400,15 +399,16 @@ def add(
     door: Door, principal: str, act: str, scope: str | None, namespace: str | None, expires: int | None, *, yes: bool
 ) -> None:
     """Let a principal act in its namespaces of a scope, or in one."""
-    door.confirm(f"Let {principal} {act} in {namespace or scope}?", yes=yes)
     with door.memory() as memory:
-        grant = memory.grant(
+        give = partial(
+            memory.grant,
             principal,
             Act(act),
             scope=None if scope is None else Scope(scope),
             namespace=namespace,
             expires=expires,
         )
+        grant = door.confirmed(f"Let {principal} {act} in {namespace or scope}?", give, yes=yes)
     door.answer({"grant": grant}, grant)
 
 
@@ -418,9 +418,8 @@ def add(
 @verb
 def revoke(door: Door, grant: str, *, yes: bool) -> None:
     """End a grant; what was done under it stands."""
-    door.confirm(f"End {grant}?", yes=yes)
     with door.memory() as memory:
-        memory.revoke(grant)
+        door.confirmed(f"End {grant}?", partial(memory.revoke, grant), yes=yes)
     door.answer({"grant": grant, "revoked": True}, grant)
 
 

@@ -69,12 +69,14 @@ def restore(door: Door, source: Path, *, accept: bool, discard: bool, yes: bool)
     """
     settings = door.settings()
     given = _opening(door, settings)
-    if settings.store.exists():
-        door.confirm(f"Put {source} in the place of {settings.store}?", yes=yes)
 
     from ledgerstone.memory import Memory
 
-    moved = Memory.restore(source, settings.store, accept=accept, discard=discard, **given)
+    def confirm() -> None:
+        door.confirm(f"Put {source} in the place of {settings.store}?", yes=yes)
+
+    asks = confirm if settings.store.exists() else None
+    moved = Memory.restore(source, settings.store, accept=accept, discard=discard, confirm=asks, **given)
     _tell(door, _with_its_key(moved, settings), {})
 
 

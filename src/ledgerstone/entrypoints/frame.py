@@ -103,6 +103,13 @@ class Door:
             memory.bind(whole).use_project(error.confirms)
         return write()
 
+    def confirmed(self, question: str, act: Callable[..., T], *, yes: bool) -> T:
+        """Do an act that can be judged by a dry run: where somebody is asked, only once it was found to be allowed."""
+        if self.terminal and not yes:
+            act(dry_run=True)
+        self.confirm(question, yes=yes)
+        return act()
+
     def confirm(self, question: str, *, yes: bool) -> None:
         """Ask on the terminal; where there is none nothing is asked, since such acts are refused there anyway."""
         if self.terminal and not yes:
