@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from ledgerstone.core import canonical, rules
-from ledgerstone.core.authority import Caller, Denial, Place
+from ledgerstone.core.authority import Caller, Place
 from ledgerstone.core.entries import (
     AliasEntry,
     GrantEntry,
@@ -30,28 +30,23 @@ from ledgerstone.core.values import (
     AliasOf,
     Ending,
     NameOf,
-    Refusal,
     Report,
     Scope,
 )
 from ledgerstone.errors import CorruptionError, NamespaceError, NotFoundError, UsageError
 from ledgerstone.identity import Identity, Target
-from ledgerstone.ledger import Block, DeniedError, Ledger, owner_of
+from ledgerstone.ledger import Block, Ledger, owner_of
 from ledgerstone.reading import Listing, Reading
 from ledgerstone.store.protocol import Row, Writer
 from ledgerstone.verifying import Gone
-
-
-def _store_place(reading: Reading) -> Place:
-    return Place(reading.store.namespace, Scope.STORE, None)
 
 
 def _administer(ledger: Ledger, caller: Caller, make: Callable[[Block], list[Admitted]], *, dry_run: bool) -> None:
     """One commit of the store chain by somebody who may administer."""
     with ledger.writes(caller, dry_run=dry_run) as block:
         block.reading.catalogued()
-        grant = block.authorize(Act.ADMIN, _store_place(block.reading))
-        block.store_commit(make(block), principal=block.principal, origin=caller.origin, grant=grant.grant)
+        grant = block.authorize(Act.ADMIN, block.identity.store_place)
+        block.store_commit(make(block), grant=grant.grant)
 
 
 def use_project(ledger: Ledger, caller: Caller, namespace: str | None) -> str:
@@ -72,8 +67,7 @@ def use_project(ledger: Ledger, caller: Caller, namespace: str | None) -> str:
             remote = None if hints.inside else _free_remote(identity, caller)
             place = Place(None, Scope.PROJECT, identity.principal)
             name = remote or path.rpartition("/")[2] or path
-            where, _ = block.settle(Target(place, "new", name, remote, path))
-            return where.namespace
+            return block.settle(Target(place, "new", name, remote, path)).namespace
         found = identity.place(namespace)
         if found is None or not identity.exists(namespace) or found.scope is not Scope.PROJECT:
             raise unknown(namespace)
@@ -84,7 +78,7 @@ def use_project(ledger: Ledger, caller: Caller, namespace: str | None) -> str:
         if namespace not in here:
             changes.append(block.alias(namespace, AliasOf.PATH, path))
         if changes:
-            block.store_commit(changes, principal=block.principal, origin=caller.origin, grant=grant.grant)
+            block.store_commit(changes, grant=grant.grant)
         return namespace
 
 
@@ -99,7 +93,7 @@ def _taken(block: Block, namespace: str, path: str) -> list[Admitted]:
             continue
         place = identity.place(entry.namespace)
         if place is None or place.owner != block.principal:
-            block.authorize(Act.ADMIN, _store_place(block.reading))
+            block.authorize(Act.ADMIN, block.identity.store_place)
         ended.append(rules.plain(RevokeEntry(revokes=proven.digest)))
     return ended
 
@@ -176,7 +170,7 @@ def share(ledger: Ledger, caller: Caller, name: str, *, dry_run: bool) -> str:
     canonical.text(name, name="name", least=1, most=MAX_NAME_BYTES)
     with ledger.writes(caller, dry_run=dry_run) as block:
         block.reading.catalogued()
-        admin = block.authorize(Act.ADMIN, _store_place(block.reading))
+        admin = block.authorize(Act.ADMIN, block.identity.store_place)
         if block.identity.scoped(Scope.SHARED, None, name) is not None:
             raise UsageError(f"{readable(name)} is there already", hint="see: ledgerstone namespaces")
         return block.share(name, admin.grant).namespace
@@ -187,7 +181,7 @@ def isolate(ledger: Ledger, caller: Caller, namespace: str, *, isolated: bool, d
     with ledger.writes(caller, dry_run=dry_run) as block:
         identity = block.identity
         block.reading.catalogued()
-        admin = block.authorize(Act.ADMIN, _store_place(block.reading))
+        admin = block.authorize(Act.ADMIN, block.identity.store_place)
         place = identity.place(namespace)
         if place is None:
             raise unknown(namespace)
@@ -196,7 +190,7 @@ def isolate(ledger: Ledger, caller: Caller, namespace: str, *, isolated: bool, d
         if identity.isolated(namespace) != isolated:
             made = canonical.identifier("set", ledger.entropy(10))
             entry = SettingEntry(id=made, setting=ISOLATED, value=int(isolated), namespace=namespace)
-            block.store_commit([rules.plain(entry)], principal=block.principal, origin=caller.origin, grant=admin.grant)
+            block.store_commit([rules.plain(entry)], grant=admin.grant)
 
 
 def _standing(reading: Reading, noun: str) -> Iterator[Listing]:
@@ -266,7 +260,7 @@ def accept(ledger: Ledger, caller: Caller) -> Report:
 
 def give_up(block: Block, gone: Gone, *, unknown: bool = False) -> None:
     """Put on record which heads are given up, and that an unknown store is taken, by somebody who may administer."""
-    grant = block.authorize(Act.ADMIN, _store_place(block.reading))
+    grant = block.authorize(Act.ADMIN, block.identity.store_place)
     rows = [rules.plain(RestoreEntry(namespace=block.reading.store.namespace))] if unknown and not gone else []
     rows += [
         rules.plain(
@@ -277,12 +271,7 @@ def give_up(block: Block, gone: Gone, *, unknown: bool = False) -> None:
         for name, anchor in sorted(gone.items())
     ]
     for start in range(0, len(rows), MAX_DRAFTS):
-        block.store_commit(
-            rows[start : start + MAX_DRAFTS],
-            principal=block.principal,
-            origin=block.identity.caller.origin,
-            grant=grant.grant,
-        )
+        block.store_commit(rows[start : start + MAX_DRAFTS], grant=grant.grant)
 
 
 def grants(ledger: Ledger, caller: Caller, principal: str | None) -> tuple[dict[str, Any], ...]:
@@ -290,10 +279,7 @@ def grants(ledger: Ledger, caller: Caller, principal: str | None) -> tuple[dict[
     name = principal or caller.principal
     with ledger.reads(caller) as (reading, identity):
         if name != caller.principal:
-            place = _store_place(reading)
-            allowed = identity.allowed(Act.ADMIN, place)
-            if isinstance(allowed, Refusal):
-                raise DeniedError(Denial(Act.ADMIN, allowed, place, identity.principal))
+            identity.authorize(Act.ADMIN, identity.store_place)
         return tuple(
             {
                 "grant": grant.grant,
@@ -356,7 +342,7 @@ def revoke(ledger: Ledger, caller: Caller, grant_id: str, *, dry_run: bool) -> N
 def check_rotation(ledger: Ledger, caller: Caller) -> None:
     """See ``Memory.check_rotation``."""
     with ledger.writes(caller) as block:
-        block.authorize(Act.ADMIN, _store_place(block.reading))
+        block.authorize(Act.ADMIN, block.identity.store_place)
 
 
 def rotate(ledger: Ledger, caller: Caller, new: SigningKey) -> str:
@@ -378,12 +364,12 @@ def rotate(ledger: Ledger, caller: Caller, new: SigningKey) -> str:
     with ledger.writes(caller) as block:
         reading, writer = block.reading, block.writer
         reading.catalogued()
-        grant = block.authorize(Act.ADMIN, _store_place(reading))
+        grant = block.authorize(Act.ADMIN, block.identity.store_place)
         chains = [reading.chain(each) for each in list(writer.chains())[1:]]
         heads = {where.namespace: where.head.id for where in chains if where is not None}
         entry = KeyEntry(key=name, public=new.public, retires=reading.keyring.signer, heads=rules.heads_root(heads))
         rules.check_heads(entry, heads)
-        block.store_commit([rules.plain(entry)], principal=block.principal, origin=caller.origin, grant=grant.grant)
+        block.store_commit([rules.plain(entry)], grant=grant.grant)
         for each in list(writer.chains()):
             _resign(writer, each, successor)
         # Whatever was proven before was proven by the old key.

@@ -37,7 +37,6 @@ from ledgerstone.ledger import Block, Ledger
 from ledgerstone.reaching import Reach
 from ledgerstone.reading import Reading
 from ledgerstone.store.protocol import LAST, Reader, Store, Writer
-from ledgerstone.writing import Batch
 
 UNREACHED: Final = (
     "backups, exports and other copies, what was read before, blocks that the file system keeps by itself",
@@ -327,11 +326,7 @@ def _erase(ledger: Ledger, block: Block, reach: Reach, reason: str | None) -> li
     commits = [_erase_part(ledger, block, place, _entry(block, reason, erases=part)) for part in _parts(digests)]
     if commits:
         namespace, sequence = commits[-1]
-        block.store_commit(
-            [rules.plain(ErasedEntry(namespace=namespace, sequence=sequence, count=len(reach.known)))],
-            principal=block.principal,
-            origin=block.identity.caller.origin,
-        )
+        block.store_commit([rules.plain(ErasedEntry(namespace=namespace, sequence=sequence, count=len(reach.known)))])
     return commits + [
         _erase_part(ledger, block, place, _entry(block, reason, strikes=part)) for part in _parts(strikes)
     ]
@@ -345,28 +340,15 @@ def _parts(digests: list[bytes]) -> Iterator[tuple[bytes, ...]]:
 
 def _erase_part(ledger: Ledger, block: Block, place: Place, erasure: Admitted) -> tuple[str, int]:
     """One erasure commit of a namespace."""
-    where, stamp = block.settle(Target(place, None, ""), Act.FORGET)
-    batch = Batch(
-        block.reading,
-        where,
-        namespace=where.namespace,
-        stamp=stamp,
-        limits=block.identity.caller.limits,
-        store=block.point(),
-    )
+    batch = block.settle(Target(place, None, ""), Act.FORGET)
     batch.add(erasure)
-    return where.namespace, batch.append(block.writer, ledger.keyring).head.sequence
+    return batch.namespace, batch.append(block.writer, ledger.keyring).head.sequence
 
 
 def _strike_names(block: Block, strikes: tuple[bytes, ...], reason: str | None) -> tuple[str, int]:
     """One erasure commit of the store chain."""
-    grant = block.authorize(Act.ADMIN, Place(block.reading.store.namespace, Scope.STORE, None))
-    block.store_commit(
-        [_entry(block, reason, strikes=strikes)],
-        principal=block.principal,
-        origin=block.identity.caller.origin,
-        grant=grant.grant,
-    )
+    grant = block.authorize(Act.ADMIN, block.identity.store_place)
+    block.store_commit([_entry(block, reason, strikes=strikes)], grant=grant.grant)
     store = block.reading.store
     return store.namespace, store.head.sequence
 

@@ -32,6 +32,14 @@ SESSION_HINT: Final = (
 )
 
 
+class DeniedError(Exception):
+    """A denial on its way out of a block, so that it can be noted when nothing is held any more."""
+
+    def __init__(self, denial: Denial) -> None:
+        super().__init__(denial.reason.value)
+        self.denial = denial
+
+
 class Target(NamedTuple):
     """A namespace that hints led to, and by which rule; ``namespace`` is None while it is yet to be made."""
 
@@ -101,6 +109,22 @@ class Identity:
             now=self.reading.now if at is None else at,
         )
 
+    def may(self, act: Act, place: Place) -> bool:
+        """Whether an act is allowed at a place now."""
+        return isinstance(self.allowed(act, place), GrantEntry)
+
+    def authorize(self, act: Act, place: Place, at: int | None = None) -> GrantEntry:
+        """The grant that allows an act at a place and a time; DeniedError without one."""
+        grant = self.allowed(act, place, at)
+        if isinstance(grant, Refusal):
+            raise DeniedError(Denial(act, grant, place, self.principal))
+        return grant
+
+    @property
+    def store_place(self) -> Place:
+        """The store's own chain as authority sees it."""
+        return Place(self.reading.store.namespace, Scope.STORE, None)
+
     def namespace(self, namespace: str) -> NamespaceEntry | None:
         """The entry that made a namespace, or None; also for one that this store goes on without."""
         if self.reading.listings(PARTED, namespace):
@@ -118,9 +142,7 @@ class Identity:
     def exists(self, namespace_id: str) -> bool:
         """A namespace exists for whoever may act in it; for all others it does not."""
         place = self.place(namespace_id)
-        return place is not None and any(
-            isinstance(self.allowed(act, place), GrantEntry) for act in (Act.READ, Act.WRITE)
-        )
+        return place is not None and any(self.may(act, place) for act in (Act.READ, Act.WRITE))
 
     def by_alias(self, kind: AliasOf, value: str) -> tuple[str, ...]:
         """The namespaces that an alias suggests, of those that exist for this caller."""
@@ -238,7 +260,7 @@ class Identity:
 
     def sees(self, place: Place) -> bool:
         """Whether an answer may show what stands at a place that this caller wrote to."""
-        return not self.hides(place.scope) and isinstance(self.allowed(Act.READ, place), GrantEntry)
+        return not self.hides(place.scope) and self.may(Act.READ, place)
 
     def hidden(self, namespace: str) -> bool:
         """Whether isolation hides a namespace: then no answer names it."""

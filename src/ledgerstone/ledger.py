@@ -38,7 +38,7 @@ from ledgerstone.errors import (
     UsageError,
 )
 from ledgerstone.following import check_fits
-from ledgerstone.identity import Identity, Target
+from ledgerstone.identity import DeniedError, Identity, Target
 from ledgerstone.reading import Anchored, Chain, Heads, Reading
 from ledgerstone.store.protocol import Reader, Store, Writer
 from ledgerstone.verifying import UNWATCHED, Gone, Watch
@@ -83,14 +83,6 @@ def _denied_act(denial: Denial) -> str:
     return "administer the store" if denial.act is Act.ADMIN else f"{denial.act.value} anywhere"
 
 
-class DeniedError(Exception):
-    """A denial on its way out of a block, so that it can be noted when nothing is held any more."""
-
-    def __init__(self, denial: Denial) -> None:
-        super().__init__(denial.reason.value)
-        self.denial = denial
-
-
 class _UndoneError(Exception):
     """The end of a block that was only to be judged."""
 
@@ -130,7 +122,6 @@ class Ledger:
         self._bound = False
         self._edits: int | None = None
         self._mark: bytes | None = None
-        # True once the files were found to be as they should be.
         self.keyring = keyring
         self._signed = keyring.signer is not None
         self.clock = clock
@@ -546,16 +537,13 @@ class Block:
 
     def authorize(self, act: Act, place: Place, where: Chain | None = None) -> GrantEntry:
         """The grant that allows an act at the time its commit will have; DeniedError without one."""
-        grant = self.identity.allowed(act, place, self._at(where))
-        if isinstance(grant, Refusal):
-            raise DeniedError(Denial(act, grant, place, self.identity.principal))
-        return grant
+        return self.identity.authorize(act, place, self._at(where))
 
     def _at(self, where: Chain | None) -> int:
         """The time of a commit: the clock's, but never before the parent's."""
         return self.reading.now if where is None else max(self.reading.now, where.head.header.stamp.at)
 
-    def point(self) -> StorePoint:
+    def _point(self) -> StorePoint:
         """Where the store chain stands."""
         head = self.reading.store.head
         return StorePoint(sequence=head.sequence, id=head.id)
@@ -582,11 +570,21 @@ class Block:
         return self.named(Content(name=value), lambda sealed: AliasEntry(namespace=namespace, of=of, content=sealed))
 
     def store_commit(
-        self, admitted: Sequence[Admitted], *, principal: str, origin: Origin, grant: str | None = None
+        self,
+        admitted: Sequence[Admitted],
+        *,
+        grant: str | None = None,
+        principal: str | None = None,
+        origin: Origin | None = None,
     ) -> None:
-        """One commit of the store's own chain."""
+        """One commit of the store's own chain, by the caller unless somebody else is named."""
         store = self.reading.store
-        stamp = Stamp(at=self._at(store), principal=principal, origin=origin, grant=grant)
+        stamp = Stamp(
+            at=self._at(store),
+            principal=principal or self.principal,
+            origin=origin or self.identity.caller.origin,
+            grant=grant,
+        )
         batch = Batch(self.reading, store, namespace=store.namespace, stamp=stamp, limits=LIBRARY_LIMITS, store=None)
         for one in admitted:
             batch.add(one)
@@ -609,45 +607,44 @@ class Block:
             for act in (Act.CREATE, Act.READ, Act.WRITE, Act.FORGET)
         ]
         new += map(rules.plain, grants)
-        self.store_commit(new, principal=self.principal, origin=self.identity.caller.origin, grant=admin)
-        return self._begin(begin, self.principal, grants[0].grant)
+        self.store_commit(new, grant=admin)
+        return self._begin(begin, grants[0].grant)
 
-    def settle(self, target: Target, act: Act = Act.WRITE) -> tuple[Chain, Stamp]:
-        """Authorise an act at a target, make what it needs (namespace, names of session and host), and stamp it."""
+    def settle(self, target: Target, act: Act = Act.WRITE) -> Batch:
+        """Authorise an act at a target, make what it needs (namespace, names of session and host), and begin."""
         identity, caller, place = self.identity, self.identity.caller, target.place
         # What is written next is signed: it must not rest on rows that somebody took away.
         self.reading.catalogued()
         where = None if place.namespace is None else identity.chain(place.namespace)
         if where is not None:
             self.reading.counted(where)
-        create = self.authorize(Act.CREATE, place) if where is None else None
+        create = self.authorize(Act.CREATE, place).grant if where is None else None
         grant = self.authorize(act, place, where)
-        principal = self.principal
         session, host = identity.session_id, identity.host_id
         new: list[Admitted] = []
         if session is None and caller.session is not None:
-            session, entry = self.name(NameOf.SESSION, "ses", caller.session, principal)
+            session, entry = self.name(NameOf.SESSION, "ses", caller.session, self.principal)
             new.append(entry)
         if host is None and caller.host is not None:
             host, entry = self.name(NameOf.HOST, "hst", caller.host)
             new.append(entry)
-        begin = self._namespace(target, new) if where is None else None
-        if new:
-            self.store_commit(
-                new, principal=principal, origin=caller.origin, grant=create.grant if create is not None else None
-            )
-        if where is None and begin is not None and create is not None:
-            where = self._begin(begin, principal, create.grant)
-        if where is None:  # pragma: no cover - without a chain both were given
-            raise CorruptionError("a target without a chain")
-        return where, Stamp(
+        if where is None:
+            begin = self._namespace(target, new)
+            self.store_commit(new, grant=create)
+            where = self._begin(begin, create)
+        elif new:
+            self.store_commit(new)
+        stamp = Stamp(
             at=self._at(where),
-            principal=principal,
+            principal=self.principal,
             origin=caller.origin,
             grant=grant.grant,
             session=session,
             host=host,
             binding=target.binding,
+        )
+        return Batch(
+            self.reading, where, namespace=where.namespace, stamp=stamp, limits=caller.limits, store=self._point()
         )
 
     def _namespace(self, target: Target, new: list[Admitted]) -> NamespaceEntry:
@@ -667,12 +664,12 @@ class Block:
                 new.append(self.alias(namespace, of, value))
         return make(None)
 
-    def _begin(self, made: NamespaceEntry, principal: str, grant: str) -> Chain:
+    def _begin(self, made: NamespaceEntry, grant: str | None) -> Chain:
         """Commit 0 of a new namespace."""
         self.made = True
-        stamp = Stamp(at=self._at(None), principal=principal, origin=self.identity.caller.origin, grant=grant)
+        stamp = Stamp(at=self._at(None), principal=self.principal, origin=self.identity.caller.origin, grant=grant)
         batch = Batch(
-            self.reading, None, namespace=made.namespace, stamp=stamp, limits=LIBRARY_LIMITS, store=self.point()
+            self.reading, None, namespace=made.namespace, stamp=stamp, limits=LIBRARY_LIMITS, store=self._point()
         )
         batch.add(rules.plain(GenesisEntry(scope=made.scope, nonce=made.nonce, owner=made.owner)))
         return batch.append(self.writer, self.reading.keyring)

@@ -26,8 +26,8 @@ from ledgerstone import (
 )
 from ledgerstone.anchors import Anchors
 from ledgerstone.core import canonical, entries, rules
-from ledgerstone.core.authority import Caller, Place
-from ledgerstone.core.entries import GrantEntry, Idempotency
+from ledgerstone.core.authority import Caller
+from ledgerstone.core.entries import Idempotency
 from ledgerstone.core.merkle import leaf_hash
 from ledgerstone.core.namespaces import unknown
 from ledgerstone.core.rules import Writing
@@ -47,7 +47,6 @@ from ledgerstone.core.values import (
     Forgotten,
     Kind,
     Mode,
-    Origin,
     Page,
     Policy,
     Recall,
@@ -260,16 +259,8 @@ class Memory:
             if repeated is not None:
                 return _warned(block, repeated, self._ledger.notices())
             _check_lasting(asked, block.reading.now)
-            where, stamp = block.settle(target)
-            batch = Batch(
-                block.reading,
-                where,
-                namespace=where.namespace,
-                stamp=stamp,
-                limits=self.caller.limits,
-                store=block.point(),
-            )
-            writing = self._writing(where.namespace, stamp.origin)
+            batch = block.settle(target)
+            writing = self._writing(batch.namespace)
             for draft, passed in zip(asked, overrides, strict=True):
                 batch.add(rules.enter(draft, writing, batch.facts, passed))
             made_under = receipts.cited(block.writer, block.identity, receipt)
@@ -372,13 +363,9 @@ class Memory:
             there = self._there(block, goal, source)
             if there is not None:
                 return _warned(block, there, self._ledger.notices())[0]
-            where, stamp = block.settle(goal, Act.PROMOTE)
-            batch = Batch(
-                reading, where, namespace=where.namespace, stamp=stamp, limits=self.caller.limits, store=block.point()
-            )
+            batch = block.settle(goal, Act.PROMOTE)
             allowed = {*self.caller.allow_secrets, *allow_secrets}
-            writing = self._writing(where.namespace, stamp.origin)
-            promoting.add(source, (where.namespace, goal.place.scope), batch, writing, allowed)
+            promoting.add(source, goal.place.scope, batch, self._writing(batch.namespace), allowed)
             answers = self._committed(block, batch, goal, idempotency_key, "promote", wire)
         return _warned(block, answers, self._ledger.notices())[0]
 
@@ -394,14 +381,14 @@ class Memory:
         commit = leaf_hash(block.reading.header(where, record.sequence))
         return self._answers(block, where, [record], commit, repeated=True)
 
-    def _writing(self, namespace: str, origin: Origin) -> Writing:
+    def _writing(self, namespace: str) -> Writing:
         secret = self._secret(namespace)
 
         def tombstone(key: str | None, text: str) -> bytes:
             value = canonical.encode([key, rules.normal_value(text)])
             return canonical.keyed(secret, b"tombstone", value)
 
-        return Writing(origin, self.caller.limits, self._ledger.entropy, tombstone)
+        return Writing(self.caller.origin, self.caller.limits, self._ledger.entropy, tombstone)
 
     def _secret(self, namespace: str) -> bytes:
         secret = self._ledger.keyring.secret(namespace)
@@ -610,16 +597,13 @@ class Memory:
             repeated = self._repeated(block, where_target, key, verb, wire)
             if repeated is not None:
                 return _warned(block, repeated, self._ledger.notices())[0]
-            where, stamp = block.settle(where_target)
-            known = reading.known(where, found.position)
-            version = reading.version(where, found.position)
+            batch = block.settle(where_target)
+            known = reading.known(found.where, found.position)
+            version = reading.version(found.where, found.position)
             if known is None or version is None:  # pragma: no cover - _find gives positions of versions
                 raise NotFoundError(f"no memory {target} here")
-            batch = Batch(
-                reading, where, namespace=where.namespace, stamp=stamp, limits=self.caller.limits, store=block.point()
-            )
-            writing = self._writing(where.namespace, stamp.origin)
-            text = version[2]
+            writing = self._writing(batch.namespace)
+            text = version.content
             if verb == "close":
                 batch.add(rules.close(known, writing, reason), text_of=text)
             else:
@@ -770,9 +754,7 @@ class Memory:
             ]
             if memory is None:
                 store = reading.store
-                everything = isinstance(
-                    identity.allowed(Act.ADMIN, Place(store.namespace, Scope.STORE, None)), GrantEntry
-                )
+                everything = identity.may(Act.ADMIN, identity.store_place)
                 events += [
                     event
                     for event in auditing.events(reading, store, memory=None, limit=limit, before=before)

@@ -13,13 +13,13 @@ from typing import Final, Generic, NamedTuple, TypeVar
 from ledgerstone import administration, files, forgetting, transcript, verifying
 from ledgerstone.anchors import Anchor, Anchors
 from ledgerstone.core import canonical, entries, rules
-from ledgerstone.core.authority import Caller, Denial, Place
+from ledgerstone.core.authority import Caller
 from ledgerstone.core.entries import ErasureEntry, ExportEntry, GrantEntry, NamespaceEntry, PartingEntry
 from ledgerstone.core.merkle import leaf_hash
 from ledgerstone.core.namespaces import unknown
 from ledgerstone.core.rendering import count
 from ledgerstone.core.signing import Keyring
-from ledgerstone.core.values import MAX_DRAFTS, Act, Record, Refusal, Report, Scope
+from ledgerstone.core.values import MAX_DRAFTS, Act, Record, Report
 from ledgerstone.errors import (
     AuthorityError,
     ConflictError,
@@ -30,7 +30,7 @@ from ledgerstone.errors import (
 )
 from ledgerstone.following import check_fits
 from ledgerstone.identity import Identity
-from ledgerstone.ledger import DeniedError, Ledger, owner_of
+from ledgerstone.ledger import Ledger, owner_of
 from ledgerstone.reading import Heads, Reading
 from ledgerstone.store import alone, copy_store, open_store
 from ledgerstone.store.protocol import LAST, Reader, Writer
@@ -123,7 +123,7 @@ def _recorded(ledger: Ledger, caller: Caller, namespace: str | None) -> tuple[st
         grant = _may_leave(block.reading, block.identity, namespace)
         head = (block.reading.store if namespace is None else block.identity.chain(namespace)).head
         entry = ExportEntry(namespace=namespace, sequence=head.sequence, head=head.id)
-        block.store_commit([rules.plain(entry)], principal=block.principal, origin=caller.origin, grant=grant.grant)
+        block.store_commit([rules.plain(entry)], grant=grant.grant)
     return () if block.warning is None else (block.warning,)
 
 
@@ -160,20 +160,12 @@ def _may_leave(reading: Reading, identity: Identity, namespace: str | None) -> G
         allowed = identity.allowed(Act.READ, place)
         if where.namespace == namespace and isinstance(allowed, GrantEntry):
             return allowed
-    grant = _administers(reading, identity)
+    grant = identity.authorize(Act.ADMIN, identity.store_place)
     if namespace is not None:
         named = identity.place(namespace)
         if named is None or reading.chain(namespace) is None or identity.hides(named.scope):
             raise unknown(namespace)
     return grant
-
-
-def _administers(reading: Reading, identity: Identity) -> GrantEntry:
-    place = Place(reading.store.namespace, Scope.STORE, None)
-    allowed = identity.allowed(Act.ADMIN, place)
-    if isinstance(allowed, Refusal):
-        raise DeniedError(Denial(Act.ADMIN, allowed, place, identity.principal))
-    return allowed
 
 
 def restore(
@@ -220,7 +212,7 @@ def import_lines(given: Iterable[bytes], path: Path, opening: Opening, *, accept
 def _merge(given: Iterable[bytes], path: Path, ledger: Ledger, caller: Caller) -> Moved:
     """Take what is new of an export into the store that is there."""
     with ledger.reads(caller) as (reading, identity):
-        _administers(reading, identity)
+        identity.authorize(Act.ADMIN, identity.store_place)
     gone = frozenset() if ledger.anchors is None else ledger.anchors.erased(meant=True)
     notices: list[str] = []
     with ledger.store.write() as writer:
@@ -447,9 +439,8 @@ def _may_erase(reading: Reading, identity: Identity, returned: Mapping[str, int]
     for name, number in returned.items():
         place, act = identity.place(name), Act.FORGET
         if name == reading.store.namespace and Act.FORGET in identity.caller.acts:
-            place, act = Place(name, Scope.STORE, None), Act.ADMIN
-        allowed = place is not None and isinstance(identity.allowed(act, place), GrantEntry)
-        if not (allowed and reading.signs):
+            place, act = identity.store_place, Act.ADMIN
+        if place is None or not identity.may(act, place) or not reading.signs:
             raise AuthorityError(
                 f"{name}: erased on this machine, in it again, and not this caller's to erase: {count(number, 'text')}",
                 hint="do it at a terminal, with the signing key and the grant to forget there",

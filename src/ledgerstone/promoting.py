@@ -57,8 +57,8 @@ def there(reading: Reading, where: Chain, scope: Scope, source: Source, origin: 
 _STANDS: Final = frozenset({Standing.CURRENT, Standing.COVERED, Standing.CONTESTED, Standing.HELD})
 
 
-def add(source: Source, goal: tuple[str, Scope], batch: Batch, writing: Writing, allowed: Collection[str]) -> None:
-    """Put the promotion and the record that comes by it into the one commit that they make.
+def add(source: Source, scope: Scope, batch: Batch, writing: Writing, allowed: Collection[str]) -> None:
+    """Put the promotion to a scope, and the record that comes by it, into the one commit that they make.
 
     It keeps its origin and its trust, unless whoever promotes it has less.
     """
@@ -74,7 +74,7 @@ def add(source: Source, goal: tuple[str, Scope], batch: Batch, writing: Writing,
     passed = credentials.check(draft, {*allowed, *source.body.overrides})
     admitted = rules.enter(draft, by, batch.facts, passed, promotion.digest)
     if isinstance(admitted.entry, RecordEntry):
-        came = source.where.namespace, source.scope
+        came, goal = (source.where.namespace, source.scope), (batch.namespace, scope)
         rules.check_promotion(entry, Promoted(came, goal, source.entry, source.body, admitted.entry))
     batch.add(admitted)
 

@@ -11,7 +11,6 @@ from ledgerstone.core.authority import Caller, Denial, Place
 from ledgerstone.core.entries import (
     AliasEntry,
     Content,
-    GrantEntry,
     Header,
     NameEntry,
     NamespaceEntry,
@@ -22,8 +21,8 @@ from ledgerstone.core.namespaces import unknown
 from ledgerstone.core.projection import NAMED, PROMOTION, carriers
 from ledgerstone.core.values import Act, Ending, Kind, NameOf, Refusal, Retention, Scope
 from ledgerstone.errors import CorruptionError, NotFoundError, UsageError
-from ledgerstone.identity import DEFAULT_NAME, Identity, parse_target
-from ledgerstone.ledger import DeniedError, Ledger, owner_of
+from ledgerstone.identity import DEFAULT_NAME, DeniedError, Identity, parse_target
+from ledgerstone.ledger import Ledger, owner_of
 from ledgerstone.reading import Chain, Proven, Reading
 from ledgerstone.store.protocol import LAST, Reader
 
@@ -143,7 +142,7 @@ def targeted(
         if not found:
             narrow = not target.startswith((*WIDE, REASON))
             raise NotFoundError(f"no memory {target} here" if narrow else f"{target} names nothing here")
-    if names.own and not _administers(identity, reading):
+    if names.own and not identity.may(Act.ADMIN, identity.store_place):
         names = Reach(reading, reading.store, keep)
         names.left.add("the names in the store chain stay: to erase them takes the grant to administer")
     return [*reaches.values(), names]
@@ -188,7 +187,11 @@ def held(reading: Reading, identity: Identity, caller: Caller, gone: frozenset[b
             else:
                 reach.strike(version.proven, address(known))
     names = Reach(reading, reading.store, frozenset())
-    back = set(holding(reading.reader, reading.store.number, gone)) if _administers(identity, reading) else set()
+    back = (
+        set(holding(reading.reader, reading.store.number, gone))
+        if identity.may(Act.ADMIN, identity.store_place)
+        else set()
+    )
     for row in list(reading.reader.catalog(reading.store.number)) if back else ():
         if row.position in back:
             names.strike(reading.listed(row).proven, f"{row.noun} {row.position}")
@@ -236,7 +239,7 @@ def _erasable(reading: Reading, identity: Identity, caller: Caller) -> list[Chai
         entry = reading.listed(row).proven.entry
         if isinstance(entry, NamespaceEntry):
             place = identity.place(entry.namespace)
-            if place is not None and all(isinstance(identity.allowed(act, place), GrantEntry) for act in needed):
+            if place is not None and all(identity.may(act, place) for act in needed):
                 found.append(identity.chain(entry.namespace))
     return found
 
@@ -306,12 +309,6 @@ def _wide(ledger: Ledger, reading: Reading, identity: Identity, target: str, rea
             if mark == _marked(header, word):
                 taken |= _of_commit(reading, reach, header, whole=word == "write")
     return taken
-
-
-def _administers(identity: Identity, reading: Reading) -> bool:
-    """Whether the caller may erase names."""
-    place = Place(reading.store.namespace, Scope.STORE, None)
-    return isinstance(identity.allowed(Act.ADMIN, place), GrantEntry)
 
 
 def _named(reading: Reading, identity: Identity, target: str, names: Reach) -> bool:
@@ -456,7 +453,7 @@ def followed(reading: Reading, identity: Identity, reaches: list[Reach], keep: f
         for digest in sorted(going & copies.keys()):
             for namespace, position in copies[digest]:
                 place = identity.place(namespace)
-                if place is None or not isinstance(identity.allowed(Act.FORGET, place), GrantEntry):
+                if place is None or not identity.may(Act.FORGET, place):
                     reaches[0].left.add("a copy stays that was promoted to where you may not forget")
                     continue
                 if namespace not in by:

@@ -15,7 +15,6 @@ from ledgerstone.core.receipts import SCORER
 from ledgerstone.core.values import (
     DEFAULT_FLOOR,
     MAX_QUERY_BYTES,
-    Act,
     Budget,
     Kind,
     Lane,
@@ -24,7 +23,6 @@ from ledgerstone.core.values import (
     Recall,
     Recalled,
     Record,
-    Refusal,
     Scope,
     Standing,
     Trust,
@@ -231,7 +229,7 @@ def _visible(identity: Identity, policy: Policy) -> tuple[Visible, dict[str, str
         problems = {scope: problem for scope, problem in problems.items() if scope in scopes}
     for namespace in policy.namespaces:
         place = identity.target(None, namespace).place
-        if isinstance(identity.allowed(Act.READ, place), Refusal) or identity.hides(place.scope):
+        if not identity.sees(place):
             raise unknown(namespace)
         if all(where.namespace != namespace for where, _ in visible):
             visible.append((identity.chain(namespace), place))

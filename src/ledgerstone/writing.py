@@ -36,7 +36,6 @@ class Batch:
         "_changes",
         "_ended",
         "_limits",
-        "_namespace",
         "_reading",
         "_stamp",
         "_stamp_digest",
@@ -45,6 +44,7 @@ class Batch:
         "counts",
         "facts",
         "first",
+        "namespace",
         "sequence",
         "where",
     )
@@ -66,7 +66,7 @@ class Batch:
         self.facts = Folded(None if where is None else reading.facts(where))
         self._reading = reading
         self._store = store
-        self._namespace = namespace
+        self.namespace = namespace
         self._stamp = stamp
         self._stamp_digest = b""
         self._limits = limits
@@ -130,7 +130,7 @@ class Batch:
         commit = chain.seal(
             keyring,
             None if where is None else where.head,
-            namespace=self._namespace,
+            namespace=self.namespace,
             stamp=self._stamp,
             limits=self._limits,
             counts=self.counts,
@@ -153,7 +153,7 @@ class Batch:
             )
         )
         stamps = {self.sequence: (self._stamp, stamp_digest)}
-        after = Chain(number, self._namespace, commit.head, dict(nodes), stamps)
+        after = Chain(number, self.namespace, commit.head, dict(nodes), stamps)
         self._reading.stamped(number, self.sequence, self._stamp, stamp_digest)
         self._stamp_digest = stamp_digest
         self._reading.advance(where, after)
