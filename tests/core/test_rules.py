@@ -907,6 +907,30 @@ def test_one_draft_is_a_commit() -> None:
         rules.check_drafts((), LIBRARY_LIMITS)
 
 
+def test_a_commit_takes_as_many_drafts_as_its_limit_whose_keys_differ() -> None:
+    """Not one more, and no key twice; drafts without a key do not share one."""
+    bare, keyed = Draft(text="Cedar."), Draft(text="Elm.", key="tree")
+
+    rules.check_drafts((bare, bare, keyed), Limits(drafts=3))
+
+    with pytest.raises(RuleError, match="drafts: 1 to 2 a commit, not 3"):
+        rules.check_drafts((bare, bare, keyed), Limits(drafts=2))
+    with pytest.raises(RuleError, match="key: each key once a commit"):
+        rules.check_drafts((bare, keyed, keyed), Limits(drafts=3))
+
+
+@pytest.mark.parametrize("close", [True, False])
+def test_an_ending_holds_the_reason_that_was_given(pen: Pen, *, close: bool) -> None:
+    """Sealed with it, as it was said; without one there is no content."""
+    task = pen.remember(Draft(text="Water.", kind=Kind.TASK))
+
+    def ending(reason: str | None) -> Admitted:
+        return rules.close(task, writing(), reason) if close else rules.retract(task, writing(), reason, None)
+
+    assert ending("It rained.").content == Content(reason="It rained.")
+    assert (ending(None).content, ending(None).content_data) == (None, None)
+
+
 def test_an_ending_that_is_refused_says_why(pen: Pen) -> None:
     """By the name of the rule: a reason is a text within its limit, and less trust ends nothing."""
     task = pen.remember(Draft(text="Water.", kind=Kind.TASK))
@@ -1065,3 +1089,13 @@ def test_open_tasks_fit_into_a_recall(pen: Pen) -> None:
     with pytest.raises(RuleError, match="would make it 17 and "):
         entered(pen, Draft(text="A model says.", kind=Kind.TASK), Origin.MODEL)
     assert pen.remember(Draft(text="Somebody says.", kind=Kind.TASK), Origin.UNKNOWN).open_task
+
+
+def test_an_open_task_takes_its_content_and_224_bytes(pen: Pen) -> None:
+    """Each of them, the new one too; to the last byte of the 7168."""
+    first = pen.remember(Draft(text="Water.", kind=Kind.TASK))
+    frame = first.content_bytes - len("Water.")
+    rest = 7168 - (first.content_bytes + 224) - (frame + 224)
+
+    assert isinstance(entered(pen, Draft(text="w" * rest, kind=Kind.TASK)).entry, RecordEntry)
+    assert not_entered(pen, text="w" * (rest + 1), kind=Kind.TASK).endswith("this one would make it 2 and 7169")

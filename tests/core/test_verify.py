@@ -46,6 +46,7 @@ from ledgerstone.errors import RuleError
 from tests.core.chains import (
     ADA,
     BOB,
+    FORGET,
     KEYS,
     NONCE,
     NOON,
@@ -462,6 +463,67 @@ def test_a_content_is_gone_if_it_was_erased_and_only_then() -> None:
     assert faults(pen) == [("missing", 2)]
 
 
+def test_what_is_there_or_gone_wrongly_is_named_by_its_place_and_address() -> None:
+    """Each finding tells which content it is and what is wrong with it."""
+    pen = project_chain()
+    note, other = pen.remember("Cedar."), pen.remember("Elm.")
+    pen.write(rules.plain(ErasureEntry(erases=(note.digest,))), stamp=pen.stamp(grant=FORGET))
+    pen.commits[2].contents.clear()
+
+    found = replay(pen).findings
+
+    assert [finding.message for finding in found] == [
+        f"the content of entry 2, {other.memory}@1, is gone, and no erasure explains it",
+        f"the content of entry 1, {note.memory}@1, is there, though it was erased",
+    ]
+
+
+def resumed_after(pen: Pen, split: int, write: Callable[[], object]) -> list[tuple[str, int | None]]:
+    """What is found in the rest of a chain, from a trusted head on, once more was written to it and its store."""
+    assert pen.store is not None
+    before = Authorities()
+    ground = replay(pen.store, before)
+    begun = replay(pen, before, end=split)
+    write()
+    after, length = Authorities(before), 0 if ground.head is None else ground.head.sequence + 1
+    continued(Replay(STORE, after, store=True, base=based(ground)), pen.store, length)
+    resumed = Replay(PROJECT, after, store=False, base=based(begun))
+    continued(resumed, pen, split)
+    return [(finding.code, finding.sequence) for finding in resumed.findings]
+
+
+def based(replayed: Replay) -> Base:
+    """Where a replay stands, to go on from there."""
+    assert replayed.head is not None
+    return Base(replayed.head, replayed.folded)
+
+
+def test_the_first_content_after_a_trusted_head_is_looked_for_too() -> None:
+    """Erased and still there, it is found where it is the very first entry of what is new."""
+    pen = project_chain()
+    pen.remember("Oak.")
+    note = pen.remember("Cedar.")
+
+    def erase() -> None:
+        pen.write(rules.plain(ErasureEntry(erases=(note.digest,))), stamp=pen.stamp(grant=FORGET))
+
+    assert resumed_after(pen, 2, erase) == [("content", 3)]
+
+    pen.commits[2].contents.clear()
+    assert resumed_after(pen, 2, lambda: None) == []
+
+
+@pytest.mark.parametrize(("sequence", "found"), [(1, [("erased", 1)]), (2, []), (3, [("erased", 3)])])
+def test_a_noted_erasure_is_in_one_of_the_commits_since(sequence: int, found: list[tuple[str, int]]) -> None:
+    """From the first commit after a trusted head to the newest; a note about one before or after is found."""
+    store = store_chain()
+    pen = project_chain(store)
+    pen.erase(pen.remember("Cedar."))
+    noted = rules.plain(ErasedEntry(namespace=PROJECT, sequence=sequence, count=1))
+
+    assert resumed_after(pen, 2, lambda: store.write(noted)) == found
+
+
 def test_a_name_is_gone_if_it_was_struck_and_only_then() -> None:
     """On the store chain as in a namespace: there although it was struck, and gone although it was not."""
     store = store_chain()
@@ -805,7 +867,7 @@ def test_a_report_says_what_to_do_next(codes: tuple[str, ...], hint: str | None)
 
 @pytest.mark.parametrize(
     ("sequence", "count", "found"),
-    [(4, 2, []), (4, 1, [("erased", 4)]), (3, 2, [("erased", 3)]), (3, 1, []), (9, 2, [("erased", 9)])],
+    [(4, 2, []), (4, 1, [("erased", 4)]), (3, 2, [("erased", 3)]), (3, 1, []), (5, 2, [("erased", 5)])],
 )
 def test_what_the_store_notes_of_erasures_is_held_to_the_chain(
     sequence: int, count: int, found: list[tuple[str, int]]
