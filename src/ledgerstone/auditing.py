@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from heapq import heappush, heapreplace
+from typing import Final
 
-from ledgerstone.core import entries
+from ledgerstone.core import canonical, entries
 from ledgerstone.core.entries import (
     CloseEntry,
     Entry,
@@ -24,13 +25,41 @@ from ledgerstone.core.entries import (
     RetractEntry,
     SettingEntry,
 )
-from ledgerstone.core.values import Event
-from ledgerstone.errors import CorruptionError
+from ledgerstone.core.values import Act, Event, Scope
+from ledgerstone.errors import CorruptionError, NotFoundError, UsageError
 from ledgerstone.identity import Identity
 from ledgerstone.reading import Chain, Reading
 
+MAX_EVENTS: Final = 1000
 
-def events(reading: Reading, where: Chain, *, memory: str | None, limit: int, before: int | None) -> Iterator[Event]:
+
+def trail(
+    reading: Reading, identity: Identity, *, target: str | None, limit: int, before: int | None
+) -> tuple[Event, ...]:
+    """See ``Memory.audit``."""
+    if not 1 <= limit <= MAX_EVENTS:
+        raise UsageError(f"limit: 1 to {MAX_EVENTS}, not {limit}")
+    memory = None if target is None else canonical.parse_address(target)[0]
+    chains = [where for where, _ in identity.visible()[0]]
+    if memory is not None:
+        numbers = {number for number, _, _ in reading.reader.versions(memory)}
+        chains = [where for where in chains if where.number in numbers]
+        if not chains:
+            raise NotFoundError(f"no memory {target} here")
+    found = [event for where in chains for event in _events(reading, where, memory=memory, limit=limit, before=before)]
+    if memory is None:
+        everything, own = identity.may(Act.ADMIN, identity.store_place), identity.caller.principal
+        found += [
+            event
+            for event in _events(reading, reading.store, memory=None, limit=limit, before=before)
+            if everything or (event.refusal is not None and event.principal == own)
+        ]
+    found.sort(key=lambda event: (-event.at, event.namespace, -event.sequence, -event.place))
+    shown = found[:limit]
+    return tuple(_discreet(event, identity) for event in shown) if identity.hides(Scope.USER) else tuple(shown)
+
+
+def _events(reading: Reading, where: Chain, *, memory: str | None, limit: int, before: int | None) -> Iterator[Event]:
     """The newest events of one chain, ``limit`` where there are as many, or more; of one memory, or before a time.
 
     An event may be older than its commit, which tells it late: refusals are. So a commit is passed over only when none
@@ -51,7 +80,7 @@ def events(reading: Reading, where: Chain, *, memory: str | None, limit: int, be
                 yield event
 
 
-def discreet(event: Event, identity: Identity) -> Event:
+def _discreet(event: Event, identity: Identity) -> Event:
     """An event as it may be shown: a namespace that isolation hides is not named in it."""
     target = None if event.target is not None and identity.hidden(event.target) else event.target
     place = identity.place(event.namespace)

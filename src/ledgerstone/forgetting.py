@@ -62,6 +62,10 @@ def forget(
     """See ``Memory.forget``."""
     if not 1 <= len(targets) <= MAX_DRAFTS:
         raise UsageError(f"forget: 1 to {MAX_DRAFTS} targets, not {len(targets)}")
+    # Loaded with the first write: a read does not pay for it.
+    from ledgerstone.core import credentials  # noqa: PLC0415
+
+    credentials.check_text("reason", reason, caller.allow_secrets)
     if reason is not None:
         canonical.text(reason, name="reason", least=1, most=MAX_REASON_BYTES)
     kept = frozenset(keep)

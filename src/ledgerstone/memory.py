@@ -1,4 +1,4 @@
-"""Memory: one method a verb; the only place where deciding and acting meet."""
+"""Memory: one method a verb, each with its promise; what a verb is made of stands in the module of its name."""
 
 from __future__ import annotations
 
@@ -8,36 +8,29 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, Self
 
 from ledgerstone import (
     administration,
     auditing,
     compacting,
     forgetting,
+    getting,
     listing,
     moving,
-    promoting,
     recalling,
     receipts,
-    resembling,
+    remembering,
     verifying,
     volumes,
 )
 from ledgerstone.anchors import Anchors
-from ledgerstone.core import canonical, entries, rules
+from ledgerstone.core import rules
 from ledgerstone.core.authority import Caller
-from ledgerstone.core.entries import Idempotency
-from ledgerstone.core.merkle import leaf_hash
-from ledgerstone.core.namespaces import unknown
-from ledgerstone.core.rules import Writing
 from ledgerstone.core.signing import Keyring, SigningKey
 from ledgerstone.core.sorts import checked
 from ledgerstone.core.values import (
-    MAX_GET,
-    MAX_IDEMPOTENCY_BYTES,
     MAX_LIST,
-    STANDING_OF_ENDING,
     Act,
     Budget,
     Condensable,
@@ -55,41 +48,24 @@ from ledgerstone.core.values import (
     Report,
     Retention,
     Scope,
-    Standing,
-    Status,
-    time_text,
 )
-from ledgerstone.errors import ConflictError, CorruptionError, LedgerstoneError, NotFoundError, UsageError
+from ledgerstone.errors import LedgerstoneError, UsageError
 from ledgerstone.following import enrolled
-from ledgerstone.identity import Identity, Target, parse_target
-from ledgerstone.ledger import Block, Ledger
+from ledgerstone.ledger import Ledger
 from ledgerstone.moving import Exported, Moved
-from ledgerstone.reading import Chain, Reading
 from ledgerstone.receipts import Explained
 from ledgerstone.semantic import Coverage, Indexed, Lane, Scorer
 from ledgerstone.semantic import coverage as semantic_coverage
 from ledgerstone.semantic import index as semantic_index
 from ledgerstone.store import open_store
 from ledgerstone.verifying import UNWATCHED, Watch
-from ledgerstone.writing import Batch
 
 DEFAULT: Final = Budget()
 POLICY: Final = Policy()
-MAX_EVENTS: Final = 1000
-HIDDEN: Final = "kept, and not shown here: this project is isolated from scope {}"
-NOT_LOOKED: Final = "committed; what is similar was not looked for: {}"
 
 
 def _now() -> int:
     return time.time_ns() // 1000
-
-
-class _Place(NamedTuple):
-    """A record found for a caller: its chain, its scope and its position."""
-
-    where: Chain
-    scope: Scope
-    position: int
 
 
 @checked
@@ -143,17 +119,12 @@ class Memory:
         """
         if create and read_only:
             raise UsageError("a store is not made read-only")
-        where = _path("path", path).resolve()
-        folder = None if state is None else _path("state", state)
-        if read_only:
-            keys = Keyring(pins=tuple(keys.public.values()))
+        where, folder = _place(path, anywhere=anywhere or read_only), _folder(state)
         anchors = None if folder is None else Anchors(folder, str(where))
         if anchors is not None:
             anchors.check_path(where)
-        if not (anywhere or read_only):
-            volumes.check(where)
         store = open_store(where, create=create, read_only=read_only)
-        if store.fixed:
+        if read_only or store.fixed:
             keys = Keyring(pins=tuple(keys.public.values()))
         memory = cls(Ledger(store, keys, clock, entropy, anchors), caller, semantic)
         try:
@@ -244,44 +215,17 @@ class Memory:
     ) -> tuple[Remembered, ...]:
         """Commit several memories in one commit: all of them or none. At most ``caller.limits.drafts``."""
         asked = tuple(Draft(text=draft) if isinstance(draft, str) else draft for draft in drafts)
-        for draft in asked:
-            rules.check_types(draft)
-        rules.check_drafts(asked, self.caller.limits)
-        # Loaded with the first write: a read does not pay for it.
-        from ledgerstone.core import credentials  # noqa: PLC0415
-
-        allowed = {*self.caller.allow_secrets, *allow_secrets}
-        overrides = [credentials.check(draft, allowed) for draft in asked]
-        wire = [_fingerprint_of(draft) for draft in asked]
-        with self._ledger.writes(self.caller) as block:
-            target = block.identity.target(scope, namespace)
-            repeated = self._repeated(block, target, idempotency_key, "remember", wire)
-            if repeated is not None:
-                return _warned(block, repeated, self._ledger.notices())
-            _check_lasting(asked, block.reading.now)
-            batch = block.settle(target)
-            writing = self._writing(batch.namespace)
-            for draft, passed in zip(asked, overrides, strict=True):
-                batch.add(rules.enter(draft, writing, batch.facts, passed))
-            made_under = receipts.cited(block.writer, block.identity, receipt)
-            answers = self._committed(block, batch, target, idempotency_key, "remember", wire, receipt=made_under)
-        answers = tuple(map(_told_of_kind, asked, answers))
-        if similar:
-            answers = tuple(map(self._resembling, answers))
-        return _warned(block, answers, self._ledger.notices())
-
-    def _resembling(self, answer: Remembered) -> Remembered:
-        """The answer with what it resembles, looked for once it was committed; it stands whatever comes of that."""
-        try:
-            with self._ledger.reads(self.caller) as (reading, identity):
-                record = answer.record
-                place, where = identity.place(record.namespace), identity.chain(record.namespace)
-                position = reading.reader.version_at(where.number, record.memory, record.version)
-                if position is None or place is None or not identity.sees(place):
-                    return answer
-                return replace(answer, similar=resembling.resembling(reading, identity, where, record, position))
-        except LedgerstoneError as error:
-            return replace(answer, notices=(*answer.notices, NOT_LOOKED.format(error.message)))
+        return remembering.remember(
+            self._ledger,
+            self.caller,
+            asked,
+            scope=scope,
+            namespace=namespace,
+            idempotency_key=idempotency_key,
+            allow_secrets=allow_secrets,
+            receipt=receipt,
+            similar=similar,
+        )
 
     def compact(
         self,
@@ -308,7 +252,7 @@ class Memory:
         )
         rules.check_types(draft)
         with self._ledger.reads(self.caller) as (reading, identity):
-            where = self._find(reading, identity, named[0]).where.namespace
+            where = getting.find(reading, identity, named[0]).where.namespace
         return self.remember(draft, namespace=where, idempotency_key=idempotency_key, allow_secrets=allow_secrets)
 
     def compaction_candidates(
@@ -349,141 +293,15 @@ class Memory:
         own way, but whoever erases the first erases the copies. A summary and an open task are not promoted
         (RuleError); what no longer stands is a ConflictError.
         """
-        if scope is None and namespace is None:
-            raise UsageError("promote: where to?", hint="a scope, or the id of a namespace")
-        wire = [target, None if scope is None else scope.value, namespace]
-        with self._ledger.writes(self.caller) as block:
-            reading = block.reading
-            found = self._find(reading, block.identity, target)
-            goal = block.identity.target(scope, namespace)
-            repeated = self._repeated(block, goal, idempotency_key, "promote", wire, Act.PROMOTE)
-            if repeated is not None:
-                return _warned(block, repeated, self._ledger.notices())[0]
-            source = promoting.source_of(reading, found.where, found.scope, found.position)
-            there = self._there(block, goal, source)
-            if there is not None:
-                return _warned(block, there, self._ledger.notices())[0]
-            batch = block.settle(goal, Act.PROMOTE)
-            allowed = {*self.caller.allow_secrets, *allow_secrets}
-            promoting.add(source, goal.place.scope, batch, self._writing(batch.namespace), allowed)
-            answers = self._committed(block, batch, goal, idempotency_key, "promote", wire)
-        return _warned(block, answers, self._ledger.notices())[0]
-
-    def _there(self, block: Block, goal: Target, source: promoting.Source) -> tuple[Remembered, ...] | None:
-        """The answer to a promotion of what stands there already; nothing is to be written then."""
-        if goal.place.namespace is None:
-            return None
-        block.authorize(Act.PROMOTE, goal.place)
-        where = block.identity.chain(goal.place.namespace)
-        record = promoting.there(block.reading, where, goal.place.scope, source, self.caller.origin)
-        if record is None:
-            return None
-        commit = leaf_hash(block.reading.header(where, record.sequence))
-        return self._answers(block, where, [record], commit, repeated=True)
-
-    def _writing(self, namespace: str) -> Writing:
-        secret = self._secret(namespace)
-
-        def tombstone(key: str | None, text: str) -> bytes:
-            value = canonical.encode([key, rules.normal_value(text)])
-            return canonical.keyed(secret, b"tombstone", value)
-
-        return Writing(self.caller.origin, self.caller.limits, self._ledger.entropy, tombstone)
-
-    def _secret(self, namespace: str) -> bytes:
-        secret = self._ledger.keyring.secret(namespace)
-        if secret is None:
-            raise self._ledger.read_only()
-        return secret
-
-    def _named_write(self, namespace: str, key: str, verb: str, wire: Any) -> Idempotency:
-        canonical.text(key, name="idempotency_key", least=1, most=MAX_IDEMPOTENCY_BYTES)
-        secret = self._secret(namespace)
-        return Idempotency(
-            key=canonical.keyed(secret, b"idempotency-key", key.encode()),
-            content=canonical.keyed(secret, b"idempotency-content", canonical.encode([verb, wire])),
+        return remembering.promote(
+            self._ledger,
+            self.caller,
+            target,
+            scope=scope,
+            namespace=namespace,
+            idempotency_key=idempotency_key,
+            allow_secrets=allow_secrets,
         )
-
-    def _repeated(
-        self, block: Block, target: Target, key: str | None, verb: str, wire: Any, act: Act = Act.WRITE
-    ) -> tuple[Remembered, ...] | None:
-        """The first answer to a write that comes again; ConflictError when it comes with other content."""
-        if key is None or target.place.namespace is None:
-            return None
-        block.authorize(act, target.place)
-        where = block.identity.chain(target.place.namespace)
-        named = block.idempotency = self._named_write(where.namespace, key, verb, wire)
-        sequence = block.writer.idempotent(where.number, named.key)
-        if sequence is None:
-            return None
-        header = entries.decode_header(block.reading.header(where, sequence))
-        if header.idempotency is None or header.idempotency.key != named.key:
-            raise CorruptionError(f"{where.namespace}: commit {sequence} is not the write it is listed as")
-        if header.idempotency.content != named.content:
-            raise ConflictError(
-                f"idempotency key: already used in commit {sequence} with other content",
-                hint="repeat the first content exactly, or take a new key",
-            )
-        first = header.counts.entries - len(header.entries)
-        records = [
-            block.reading.record(where, target.place.scope, position)
-            for position in range(first, header.counts.entries)
-            if block.writer.standing(where.number, position) is not None
-        ]
-        return self._answers(block, where, records, leaf_hash(entries.encode_header(header)), repeated=True)
-
-    def _committed(
-        self,
-        block: Block,
-        batch: Batch,
-        target: Target,
-        key: str | None,
-        verb: str,
-        wire: Any,
-        *,
-        receipt: bytes | None = None,
-    ) -> tuple[Remembered, ...]:
-        idempotency = None
-        if key is not None and batch.where is not None:
-            # It has no name yet where the namespace was just made.
-            idempotency = block.idempotency or self._named_write(batch.where.namespace, key, verb, wire)
-        where = batch.append(block.writer, block.reading.keyring, idempotency=idempotency, receipt=receipt)
-        scope, reading = target.place.scope, block.reading
-        records = [
-            reading.record(where, scope, position)
-            if version is None
-            else reading.compose(where, scope, version, STANDING_OF_ENDING[version.proven.ending])
-            for position, version in enumerate(batch.versions(), batch.first)
-            # A promotion comes with its record, and is no version of anything.
-            if version is not None or reading.reader.standing(where.number, position) is not None
-        ]
-        return self._answers(block, where, records, where.head.id, repeated=False)
-
-    def _answers(
-        self, block: Block, where: Chain, records: list[Record], commit: bytes, *, repeated: bool
-    ) -> tuple[Remembered, ...]:
-        """The records of one commit, each with the version that it replaced, and whether it is shown here."""
-        hidden = {record.scope for record in records if block.identity.hides(record.scope)}
-        return tuple(
-            Remembered(
-                record=record,
-                commit=commit,
-                sequence=record.sequence,
-                repeated=repeated,
-                replaced=None if record.version == 1 else self._replaced(block, where, record),
-                created_namespace=block.made,
-                notices=(HIDDEN.format(record.scope.value),) if record.scope in hidden else (),
-            )
-            for record in records
-        )
-
-    def _replaced(self, block: Block, where: Chain, record: Record) -> Record | None:
-        """The version before, for whoever may read it."""
-        place = block.identity.place(where.namespace)
-        position = block.reading.reader.version_at(where.number, record.memory, record.version - 1)
-        if position is None or place is None or not block.identity.sees(place):
-            return None
-        return block.reading.record(where, record.scope, position)
 
     def get(self, target: str) -> Record:
         """One record by memory id (its newest version), address or digest, exactly as it was given.
@@ -492,76 +310,26 @@ class Memory:
         not know of, is the same NotFoundError.
         """
         with self._ledger.reads(self.caller) as (reading, identity):
-            return _noticed(self._get(reading, identity, target), self._ledger.notices())
+            return getting.noticed(getting.get(reading, identity, target), self._ledger.notices())
 
     def get_many(self, targets: Sequence[str]) -> tuple[Record | None, ...]:
         """Several records of one snapshot, in the order asked; None for what is not there. At most 32."""
-        if not 1 <= len(targets) <= MAX_GET:
-            raise UsageError(f"get: 1 to {MAX_GET} ids, not {len(targets)}")
-        found: list[Record | None] = []
         with self._ledger.reads(self.caller) as (reading, identity):
-            for target in targets:
-                try:
-                    found.append(_noticed(self._get(reading, identity, target), self._ledger.notices()))
-                except NotFoundError:
-                    found.append(None)
-        return tuple(found)
-
-    def _get(self, reading: Reading, identity: Identity, target: str) -> Record:
-        where, scope, position = self._find(reading, identity, target)
-        record = reading.record(where, scope, position)
-        if target not in {record.memory, record.address, record.digest.hex()}:
-            raise CorruptionError(f"{where.namespace}: entry {position} is not {target}, as its row says")
-        if target == record.memory:
-            _check_newest(record)
-            if record.standing is Standing.ERASED:
-                # It says no more whether a version followed it; then the rows are counted.
-                reading.counted(where)
-        return record
-
-    def _find(self, reading: Reading, identity: Identity, target: str) -> _Place:
-        """Where a caller's target is; the one NotFoundError for what is absent and for what is not theirs.
-
-        The rows that led nowhere are only believed once they were counted.
-        """
-        wanted = parse_target(target)
-        visible, _ = identity.visible()
-        chains = {where.number: (where, place.scope) for where, place in visible}
-        if isinstance(wanted, bytes):
-            rows = reading.reader.digests(wanted)
-        else:
-            memory, version = wanted
-            versions = reading.reader.versions(memory)
-            rows = [(number, position) for number, position, found in versions if version in {None, found}]
-        within = [(number, position) for number, position in rows if number in chains]
-        if within:
-            number, position = within[-1]
-            # A version that followed may be gone as a row: only once they were counted is this one the newest.
-            reading.counted(chains[number][0])
-            return _Place(*chains[number], position)
-        if rows:
-            identity.passed_over(Act.READ)
-        for where, _ in visible:
-            reading.counted(where)
-        raise NotFoundError(f"no memory {target} here")
+            found = getting.several(reading, identity, targets)
+            notices = self._ledger.notices()
+        return tuple(None if record is None else getting.noticed(record, notices) for record in found)
 
     def history(self, memory: str) -> tuple[Record, ...]:
         """All versions of a memory, oldest first, each with its standing."""
         with self._ledger.reads(self.caller) as (reading, identity):
-            where, scope, position = self._find(reading, identity, memory)
-            named = reading.record(where, scope, position).memory
-            rows = [row for row in reading.reader.versions(named) if row[0] == where.number]
-            versions = tuple(reading.record(where, scope, position) for _, position, _ in rows)
-            if [(record.memory, record.version) for record in versions] != [
-                (named, version) for version in range(1, len(versions) + 1)
-            ]:
-                raise CorruptionError(f"{where.namespace}: a version of {named} is missing")
-            _check_newest(versions[-1])
-            return tuple(_noticed(version, self._ledger.notices()) for version in versions)
+            versions, notices = getting.history(reading, identity, memory), self._ledger.notices()
+        return tuple(getting.noticed(version, notices) for version in versions)
 
     def close_task(self, target: str, *, reason: str | None = None, idempotency_key: str | None = None) -> Remembered:
         """Close an open task; its text stays as it was, its next version says closed."""
-        return self._end(target, reason, idempotency_key, "close", reject=False)
+        return remembering.end(
+            self._ledger, self.caller, target, "close", reason=reason, reject=False, idempotency_key=idempotency_key
+        )
 
     def retract(
         self,
@@ -576,45 +344,9 @@ class Memory:
         With ``reject`` its value is remembered as wrong: said again under the same key, it is held, and not current,
         unless its origin is user: what comes so is never held.
         """
-        return self._end(target, reason, idempotency_key, "retract", reject=reject)
-
-    def _check_reason(self, reason: str | None) -> None:
-        """Refuse a reason that looks like a credential; see ``remember``."""
-        from ledgerstone.core import credentials  # noqa: PLC0415
-
-        credentials.check_text("reason", reason, self.caller.allow_secrets)
-
-    def _end(self, target: str, reason: str | None, key: str | None, verb: str, *, reject: bool) -> Remembered:
-        self._check_reason(reason)
-        wire = [target, reason, reject]
-        with self._ledger.writes(self.caller) as block:
-            reading = block.reading
-            found = self._find(reading, block.identity, target)
-            place = block.identity.place(found.where.namespace)
-            if place is None:  # pragma: no cover - visible chains have places
-                raise unknown(found.where.namespace)
-            where_target = Target(place, None, "")
-            repeated = self._repeated(block, where_target, key, verb, wire)
-            if repeated is not None:
-                return _warned(block, repeated, self._ledger.notices())[0]
-            batch = block.settle(where_target)
-            known = reading.known(found.where, found.position)
-            version = reading.version(found.where, found.position)
-            if known is None or version is None:  # pragma: no cover - _find gives positions of versions
-                raise NotFoundError(f"no memory {target} here")
-            writing = self._writing(batch.namespace)
-            text = version.content
-            if verb == "close":
-                batch.add(rules.close(known, writing, reason), text_of=text)
-            else:
-                tombstone = None
-                if reject:
-                    if text is None or text.text is None:
-                        rules.refuse("reject", "an erased value cannot be rejected")
-                    tombstone = writing.tombstone(known.key, text.text)
-                batch.add(rules.retract(known, writing, reason, tombstone))
-            answers = self._committed(block, batch, where_target, key, verb, wire)
-        return _warned(block, answers, self._ledger.notices())[0]
+        return remembering.end(
+            self._ledger, self.caller, target, "retract", reason=reason, reject=reject, idempotency_key=idempotency_key
+        )
 
     def forget(
         self,
@@ -636,7 +368,6 @@ class Memory:
         still verifies. Takes the grant to forget, and a host that lets its caller; where the host does not, a dry run
         says what would go elsewhere, of what the caller may read. Raises NotFoundError when a target is nothing here.
         """
-        self._check_reason(reason)
         wanted = (targets,) if isinstance(targets, str) else tuple(targets)
         return forgetting.forget(self._ledger, self.caller, wanted, reason=reason, keep=keep, dry_run=dry_run)
 
@@ -736,35 +467,8 @@ class Memory:
         the signed head, so that an event is proven by its links.
         """
         self._ledger.flush(self.caller)
-        if not 1 <= limit <= MAX_EVENTS:
-            raise UsageError(f"limit: 1 to {MAX_EVENTS}, not {limit}")
         with self._ledger.reads(self.caller) as (reading, identity):
-            visible, _ = identity.visible()
-            memory = None if target is None else canonical.parse_address(target)[0]
-            chains = [where for where, _ in visible]
-            if memory is not None:
-                numbers = {number for number, _, _ in reading.reader.versions(memory)}
-                chains = [where for where in chains if where.number in numbers]
-                if not chains:
-                    raise NotFoundError(f"no memory {target} here")
-            events = [
-                event
-                for where in chains
-                for event in auditing.events(reading, where, memory=memory, limit=limit, before=before)
-            ]
-            if memory is None:
-                store = reading.store
-                everything = identity.may(Act.ADMIN, identity.store_place)
-                events += [
-                    event
-                    for event in auditing.events(reading, store, memory=None, limit=limit, before=before)
-                    if everything or (event.refusal is not None and event.principal == self.caller.principal)
-                ]
-            events.sort(key=lambda event: (-event.at, event.namespace, -event.sequence, -event.place))
-            shown = events[:limit]
-            if identity.hides(Scope.USER):
-                shown = [auditing.discreet(event, identity) for event in shown]
-            return tuple(shown)
+            return auditing.trail(reading, identity, target=target, limit=limit, before=before)
 
     def checkpoint(self, namespace: str | None = None) -> tuple[str, ...]:
         """A signed note for the head of every chain that this caller may know of, the store's own first; or of one.
@@ -785,8 +489,8 @@ class Memory:
         from ledgerstone import proving  # noqa: PLC0415
 
         with self._ledger.reads(self.caller) as (reading, identity):
-            record = self._get(reading, identity, target)
-            where, _, position = self._find(reading, identity, record.address)
+            record = getting.get(reading, identity, target)
+            where, _, position = getting.find(reading, identity, record.address)
             return proving.prove(reading, where, position, reading.keyring, text=text)
 
     def verify(
@@ -1066,68 +770,3 @@ def _folder(state: str | Path | None) -> Path | None:
     if where is not None and where.is_file():
         raise UsageError(f"state: a directory, and {where} is a file")
     return where
-
-
-def _check_lasting(drafts: Sequence[Draft], now: int) -> None:
-    """Refuse what would have expired when it is written: no recall would ever show it. History may hold some."""
-    for draft in drafts:
-        # What is no time at all the rules refuse.
-        if type(draft.expires) is int and 0 <= draft.expires <= now:
-            raise UsageError(
-                f"expires: a time to come, not {time_text(draft.expires)}",
-                hint="until when it is true is said by valid_until; what never ends needs no expires",
-            )
-
-
-def _told_of_kind(draft: Draft, answer: Remembered) -> Remembered:
-    """The answer to a draft that said no kind, with a word where that of what it replaced could not be kept."""
-    kind, replaced = answer.record.kind.value, answer.replaced
-    if draft.kind is not None or replaced is None or replaced.kind.value == kind:
-        return answer
-    notice = f"it is a {kind}, and what it replaces a {replaced.kind.value}: name the kind to say which it is"
-    return replace(answer, notices=(*answer.notices, notice))
-
-
-def _warned(block: Block, answers: tuple[Remembered, ...], notices: tuple[str, ...]) -> tuple[Remembered, ...]:
-    """The answers to a write that was committed, with what could not be done beside it, and what all answers say."""
-    if block.warning is not None:
-        notices = (block.warning, *notices)
-    return tuple(replace(answer, notices=answer.notices + notices) for answer in answers) if notices else answers
-
-
-def _noticed(record: Record, notices: tuple[str, ...]) -> Record:
-    return replace(record, notices=notices) if notices else record
-
-
-def _check_newest(record: Record) -> None:
-    """The highest version that was found must not say that another one followed it."""
-    followed = record.standing is Standing.SUPERSEDED or (
-        record.standing is Standing.RETRACTED and record.status is not Status.RETRACTED
-    )
-    if followed:
-        raise CorruptionError(f"{record.namespace}: what ended {record.address} is missing")
-
-
-def _fingerprint_of(draft: Draft) -> dict[str, Any]:
-    """A draft as plain values, to tell a repeated write from another one."""
-    return {
-        "text": draft.text,
-        # Without a kind as with the one that it has where it replaces nothing.
-        "kind": (draft.kind or Kind.NOTE).value,
-        "status": None if draft.status is None else draft.status.value,
-        "key": draft.key,
-        "replaces": draft.replaces,
-        "sources": list(draft.sources),
-        "covers": list(draft.covers),
-        "retention": draft.retention.value,
-        "expires": draft.expires,
-        "due": draft.due,
-        "tags": list(draft.tags),
-        "source": draft.source,
-        "title": draft.title,
-        "place": draft.place,
-        "valid_from": draft.valid_from,
-        "valid_until": draft.valid_until,
-        "triggers": list(draft.triggers),
-        "external": draft.external,
-    }
