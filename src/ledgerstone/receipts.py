@@ -95,8 +95,9 @@ def _credentials(query: str, policy: Policy, allowed: Sequence[str]) -> tuple[st
     from ledgerstone.core import credentials  # noqa: PLC0415
 
     synonyms = policy.synonyms or {}
+    filters = (policy.key or "", *policy.tags)
     return credentials.sorts(
-        [query, policy.key or "", *synonyms, *(each for others in synonyms.values() for each in others)], allowed
+        [query, *filters, *synonyms, *(each for others in synonyms.values() for each in others)], allowed
     )
 
 

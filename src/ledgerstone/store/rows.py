@@ -14,6 +14,7 @@ from typing import Any, Final
 import apsw
 import orjson
 
+from ledgerstone.core import canonical, entries
 from ledgerstone.core.chain import SIGNATURE_EVERY
 from ledgerstone.core.facts import Change, Known
 from ledgerstone.core.merkle import HASH_BYTES
@@ -355,6 +356,17 @@ class SqliteReader:
         """All versions with a key, those that stand aside included."""
         sql = "SELECT row FROM record WHERE key = ? AND row BETWEEN ? AND ? ORDER BY row"
         return [row & _MASK for row in self._column(sql, key, *_range(number))]
+
+    def tagged(self, number: int, tag: str) -> list[int]:
+        """All versions with a tag, those that carry on a text with it included."""
+        # A look at the bytes finds what holds the tag as a JSON string; only of that the tags are read.
+        sql = (
+            "SELECT record.row, content.body FROM record "
+            f"JOIN content ON content.row = (record.row & ~{_MASK}) | record.body "
+            "WHERE record.row BETWEEN ? AND ? AND instr(content.body, ?) ORDER BY record.row"
+        )
+        rows = self._connection.execute(sql, (*_range(number), canonical.encode(tag)))
+        return [row & _MASK for row, body in rows if tag in entries.decode_content(body).tags]
 
     def expired(self, number: int, now: int) -> list[int]:
         """Versions whose expiry has passed and whose text is not erased."""
