@@ -459,6 +459,11 @@ class Header:
     idempotency: Idempotency | None = field(nested(Idempotency), absent=None)
     receipt: bytes | None = field(HASH, absent=None)
 
+    @property
+    def positions(self) -> range:
+        """Where its entries stand in the chain."""
+        return range(self.counts.entries - len(self.entries), self.counts.entries)
+
 
 def encode_entry(entry: Entry) -> bytes:
     """The canonical bytes of an entry."""
