@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ledgerstone import Act, Budget, Limits, Origin, StoreError, UnavailableError, UsageError
+from ledgerstone.core.values import time_text
 from ledgerstone.entrypoints import host, wire
 
 UTC_MIDNIGHT = 1_796_083_200_000_000
@@ -300,7 +301,7 @@ def test_a_store_and_a_key_are_made_together_or_not_at_all(home: Path) -> None:
 def test_times_are_read_as_rfc_3339(text: str, microseconds: int) -> None:
     """A date is its first moment in UTC, a time needs its offset, and the text made of it reads back the same."""
     assert wire.parse_time(text) == microseconds
-    assert wire.parse_time(wire.time_text(microseconds)) == microseconds
+    assert wire.parse_time(time_text(microseconds)) == microseconds
 
 
 @pytest.mark.parametrize(

@@ -25,9 +25,6 @@ def markdown(context: Recall) -> str:
     entries as compact JSON.
     """
     parts = [HEADING, *(entry(item.record) for item in context.items)]
-    if context.below_floor:
-        parts.append("Below the trust floor:")
-        parts += [entry(item.record) for item in context.below_floor]
     parts += ["---", "\n".join(_beside(context))]
     above = "\n\n".join(parts) + "\n"
     size = len(above.encode())

@@ -10,7 +10,6 @@ from typing import Final
 
 from ledgerstone.errors import UsageError
 
-MICROSECOND: Final = 1_000_000
 MAX_INTEGER: Final = 2**53 - 1
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -424,7 +423,6 @@ class Recall:
     notices: tuple[str, ...] = ()
     scorer: str = ""
     receipt: str | None = None
-    below_floor: tuple[Recalled, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -223,8 +223,8 @@ def recall(
     from ledgerstone.core.rendering import NOTICE
     from ledgerstone.entrypoints import wire
 
-    lanes = {item.record.address: item.lane for item in (*context.items, *context.below_floor)}
-    records = [item.record for item in (*context.items, *context.below_floor)]
+    lanes = {item.record.address: item.lane for item in context.items}
+    records = [item.record for item in context.items]
     door.answer(wire.recalled(context, heads=heads), lambda: _entries(door, records, lanes))
     if records and door.width is not None and not door.json:
         click.echo(err=True)

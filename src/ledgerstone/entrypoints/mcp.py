@@ -373,7 +373,7 @@ WRITTEN: Final = _object(
 )
 RECALLED: Final = _object(
     {"notice": STRING, "mode": STRING, "items": ENTRIES},
-    {"below_floor": ENTRIES, "omitted": COUNTS, "notices": STRINGS},
+    {"omitted": COUNTS, "notices": STRINGS},
 )
 GOT: Final = _object(
     {"notice": STRING, "records": {"type": "array", "items": RECORD}},
@@ -571,6 +571,3 @@ def serve(flags: Mapping[str, str | None] | None = None) -> None:
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="ledgerstone mcp: %(message)s")
     with suppress(KeyboardInterrupt):
         build(lambda: host.settle(flags)).run("stdio")
-
-
-__all__ = ["INSTRUCTIONS", "MAX_ANSWER_BYTES", "build", "serve"]

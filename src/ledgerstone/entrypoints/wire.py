@@ -145,7 +145,6 @@ def recalled(context: Recall, *, heads: bool = False) -> dict[str, Any]:
         "mode": context.mode.value,
         "items": [recall.lean(item.record, item.lane) for item in context.items],
         **_present(
-            below_floor=[recall.lean(item.record, item.lane) for item in context.below_floor],
             omitted=dict(context.omitted),
             receipt=context.receipt,
             notices=context.notices,
@@ -356,22 +355,3 @@ def _present(**fields: Any) -> dict[str, Any]:
         for name, value in fields.items()
         if value is not None and value not in ((), [], {})
     }
-
-
-__all__ = [
-    "attested",
-    "condensable",
-    "event",
-    "events",
-    "forgotten",
-    "history",
-    "moved",
-    "noticed",
-    "page",
-    "parse_time",
-    "recalled",
-    "record",
-    "remembered",
-    "report",
-    "time_text",
-]
