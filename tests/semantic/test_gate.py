@@ -13,7 +13,7 @@ from ledgerstone import Memory
 from ledgerstone.core.words import query_words
 from ledgerstone.search import OWN, Hit, Sieve, search
 from ledgerstone.semantic import Lane, static_table
-from ledgerstone.semantic import search as semantic_search
+from tests.semantic.matching import match
 
 NOTES = Path(__file__).parent.parent.parent / "bench/quality/notes.jsonl"
 MOST = 10
@@ -41,9 +41,7 @@ def test_lane_finds_more_of_our_own_notes_than_words_alone(tmp_path: Path) -> No
             for question in store.questions:
                 words = dict.fromkeys(query_words(question.text, None), OWN)
                 lexical = search(reading.reader, where.number, words, sieve, limit=192).hits
-                both = semantic_search(
-                    reading.reader, where.number, question.text, lexical, sieve, lane=lane, limit=MOST
-                )
+                both = match(reading.reader, where.number, question.text, lexical, sieve, lane=lane, limit=MOST)
                 assert both.notices == ()
                 for rows, ranking in ((by_words, ids(lexical)), (by_both, ids(both.hits))):
                     rows.append((recall(ranking, question.gold, MOST), recall(ranking, question.gold, 1)))

@@ -10,9 +10,9 @@ import pytest
 from ledgerstone import Caller, Draft, Memory, Origin, UnavailableError, UsageError
 from ledgerstone.core.words import query_words
 from ledgerstone.search import OWN, Sieve, search
-from ledgerstone.semantic import Function, Lane, Matched, lane, static_table
-from ledgerstone.semantic import search as semantic_search
+from ledgerstone.semantic import Function, Lane, lane, static_table
 from ledgerstone.store import open_store
+from tests.semantic.matching import Matched, match
 from tests.stores import KEYS, OWNER, START, clock, open_memory, plain_client
 
 NOTES = (
@@ -42,7 +42,7 @@ class Corner:
             sieve = Sieve(floor, START)
             words = dict.fromkeys(query_words(query, None), OWN)
             hits = search(reading.reader, where.number, words, sieve, limit=100).hits
-            return semantic_search(reading.reader, where.number, query, hits, sieve, lane=self.lane, limit=limit)
+            return match(reading.reader, where.number, query, hits, sieve, lane=self.lane, limit=limit)
 
     def texts(self, query: str, **asked: int) -> list[str]:
         """The texts of what is found."""

@@ -1,7 +1,7 @@
 """The semantic lane: encoders as a plug, a static token table, vectors as a projection; without a network."""
 
 from ledgerstone.semantic.encoders import Encoder, Function, Matcher
-from ledgerstone.semantic.lane import Coverage, Indexed, Lane, Matched, Raised, coverage, index, raised, search
+from ledgerstone.semantic.lane import Coverage, Indexed, Lane, Raised, coverage, index, raised
 from ledgerstone.semantic.scorer import Scorer, judged
 from ledgerstone.semantic.table import StaticTable, static_table
 
@@ -11,7 +11,6 @@ __all__ = [
     "Function",
     "Indexed",
     "Lane",
-    "Matched",
     "Matcher",
     "Raised",
     "Scorer",
@@ -20,6 +19,5 @@ __all__ = [
     "index",
     "judged",
     "raised",
-    "search",
     "static_table",
 ]

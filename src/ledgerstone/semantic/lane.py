@@ -20,7 +20,7 @@ from ledgerstone.core.words import STOP_WORDS, index_words, token
 from ledgerstone.errors import UnavailableError, UsageError
 from ledgerstone.identity import Identity
 from ledgerstone.ledger import Ledger
-from ledgerstone.search import Hit, Sieve
+from ledgerstone.search import Sieve
 from ledgerstone.semantic.encoders import Encoder, EncoderError, Matcher, encoded, model_of, weight_of
 from ledgerstone.store.protocol import LAST, VECTOR_BLOCK, Reader, Vectored, WordRow, Writer
 
@@ -42,13 +42,6 @@ DAMAGED: Final = "the vectors of this namespace are damaged; run: ledgerstone re
 APOSTROPHES: Final = frozenset("'\u2019")
 CLITICS: Final = frozenset({"d", "ll", "m", "re", "s", "t", "ve"})
 _ROWS: Final = 1024
-
-
-class Matched(NamedTuple):
-    """The best hits, best first, and what a reader should know."""
-
-    hits: list[Hit]
-    notices: tuple[str, ...]
 
 
 class Raised(NamedTuple):
@@ -208,15 +201,6 @@ def raised(reader: Reader, number: int, query: str, scores: Mapping[int, int], s
     except BrokenError as broken:
         look.notices.append(f"semantic: unavailable: {broken}")
     return Raised(found, tuple(look.notices), model)
-
-
-def search(
-    reader: Reader, number: int, query: str, lexical: Sequence[Hit], sieve: Sieve, *, lane: Lane, limit: int
-) -> Matched:
-    """The best of what ``raised`` makes of lexical hits, best first; ties go to the newer record."""
-    found = raised(reader, number, query, {hit.position: hit.score for hit in lexical}, sieve, lane=lane)
-    best = heapq.nlargest(limit, ((score, position) for position, score in found.scores.items()))
-    return Matched([Hit(*one) for one in best], found.notices)
 
 
 class _Tail:
