@@ -17,9 +17,8 @@ from ledgerstone.core.values import (
     Scope,
 )
 from ledgerstone.errors import UsageError
-from ledgerstone.identity import Identity
+from ledgerstone.identity import Identity, Visible
 from ledgerstone.reading import Chain, Reading
-from ledgerstone.recalling import Visible
 from ledgerstone.store.protocol import LAST
 
 # What is told and noted, and has no key: what has one is kept up to date by its next version, not by a summary.

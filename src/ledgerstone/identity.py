@@ -12,8 +12,8 @@ from ledgerstone.core.namespaces import (
     Match,
     ProjectHints,
     choose_remote,
-    find,
     readable,
+    resolve,
     unknown,
     unresolved,
 )
@@ -30,6 +30,10 @@ DEFAULT_NAME: Final = "default"
 SESSION_HINT: Final = (
     "name a scope, or run in a project; a session is its host's to name, or: ledgerstone --session NAME"
 )
+
+
+# Chains in sight, each as authority sees it, the most specific first.
+Visible = list[tuple[Chain, Place]]
 
 
 class DeniedError(Exception):
@@ -207,7 +211,7 @@ class Identity:
         if hints is None:
             raise NamespaceError("no project is bound", hint=NEW_HINT)
         root = hints.paths[0] if hints.paths else None
-        match = find(hints, self)
+        match = resolve(hints, self)
         if match is None:
             remote = choose_remote(hints.remotes)
             if remote is None:
@@ -271,19 +275,19 @@ class Identity:
         """Whether an answer may tell of a namespace by its id: it exists for this caller, and no isolation hides it."""
         return self.exists(namespace) and not self.hidden(namespace)
 
-    def _shared(self, act: Act) -> list[Place]:
-        """The shared namespaces that a grant of this caller names, each once, in the order of the grants."""
-        named = dict.fromkeys(grant.namespace for grant in self.grants if grant.act is act)
+    def _shared(self) -> list[Place]:
+        """The shared namespaces that a grant to read names, each once, in the order of the grants."""
+        named = dict.fromkeys(grant.namespace for grant in self.grants if grant.act is Act.READ)
         places = [self.place(namespace) for namespace in named if namespace is not None]
         return [place for place in places if place is not None and place.scope is Scope.SHARED]
 
-    def visible(self, act: Act = Act.READ) -> tuple[list[tuple[Chain, Place]], dict[str, str]]:
-        """The chains that this caller is bound to and may act in, most specific first, and what was unresolved.
+    def visible(self) -> tuple[Visible, dict[str, str]]:
+        """The chains that this caller is bound to and may read, most specific first, and what was unresolved.
 
         Shared namespaces come last. An isolated project hides what is wider than itself, whoever asks. The second part
         says, for a scope that hints failed to resolve, what to do about it.
         """
-        found: list[tuple[Chain, Place]] = []
+        found: Visible = []
         problems: dict[str, str] = {}
         for scope in VISIBLE_SCOPES:
             if scope is Scope.PROJECT and self.caller.project is None:
@@ -301,20 +305,20 @@ class Identity:
                 if scope is Scope.PROJECT:
                     problems[scope.value] = "new: nothing was remembered here yet"
                 continue
-            self._see(act, target.place, found)
+            self._see(target.place, found)
             if scope is Scope.PROJECT and self.isolated(target.place.namespace):
                 return found, problems
-        for place in self._shared(act):
-            self._see(act, place, found)
+        for place in self._shared():
+            self._see(place, found)
         return found, problems
 
-    def _see(self, act: Act, place: Place, found: list[tuple[Chain, Place]]) -> None:
+    def _see(self, place: Place, found: Visible) -> None:
         """Add a namespace to what is visible, or note that it is denied."""
-        allowed = self.allowed(act, place)
+        allowed = self.allowed(Act.READ, place)
         if place.namespace is not None and isinstance(allowed, GrantEntry):
             found.append((self.chain(place.namespace), place))
         elif isinstance(allowed, Refusal):
-            self.denials.append(Denial(act, allowed, place, self.principal))
+            self.denials.append(Denial(Act.READ, allowed, place, self.principal))
 
     def passed_over(self, act: Act) -> None:
         """Somebody named an id that exists outside what this caller is bound to."""

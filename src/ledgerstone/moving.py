@@ -81,9 +81,9 @@ class Opening(NamedTuple):
         """What this machine remembers of a path."""
         return None if self.state is None else Anchors(self.state, str(path))
 
-    def ledger(self, path: Path, *, create: bool = False) -> Ledger:
+    def ledger(self, path: Path) -> Ledger:
         """The store at a path."""
-        store = open_store(path, create=create)
+        store = open_store(path)
         try:
             verifying.renew(store, self.keyring, read_only=False)
         except BaseException:

@@ -29,7 +29,7 @@ from ledgerstone.core.values import (
 )
 from ledgerstone.core.words import query_words, token
 from ledgerstone.errors import CorruptionError, NotFoundError, UsageError
-from ledgerstone.identity import Identity
+from ledgerstone.identity import Identity, Visible
 from ledgerstone.reading import Chain, Reading
 from ledgerstone.search import OWN, Meaning, Sieve, indexed, search
 from ledgerstone.semantic import Lane as Encoding
@@ -38,7 +38,6 @@ from ledgerstone.store.protocol import LAST, NOW, Candidate, Reader, View
 
 # A covered record is out of the recent lane only: precise words still find it.
 RECALLED: Final = frozenset({Standing.CURRENT, Standing.COVERED})
-Visible = list[tuple[Chain, Place]]
 # How many records the recent lane looks at in one go, and how many procedures and prospective records of a namespace
 # are held against the words of a query.
 RECENT_ROWS: Final = 128
@@ -101,10 +100,10 @@ def assemble(
     policy: Policy,
     budget: Budget,
     *,
-    semantic: Encoding | None = None,
-    scorer: Scorer | None = None,
-    count: Count | None = None,
-    said: tuple[str, ...] = (),
+    semantic: Encoding | None,
+    scorer: Scorer | None,
+    count: Count | None,
+    said: tuple[str, ...],
 ) -> Recall:
     """The context for a query, with what is ``said`` of its store; see ``Memory.recall``."""
     if query:

@@ -54,22 +54,14 @@ class Namespaces(Protocol):
         """Name the distinct namespaces that this remote or path is an alias of."""
 
 
-def resolve(hints: ProjectHints, facts: Namespaces) -> Match:
-    """Find exactly one namespace, by the first rule that applies, and never guess.
+def resolve(hints: ProjectHints, facts: Namespaces) -> Match | None:
+    """Find exactly one namespace, by the first rule that applies, and never guess; None when nothing fits.
 
     The order: explicit id, the host's binding, an alias of a directory inside the repository (an explicit
     act, and narrower than its remote), the remote, an alias of the repository's root or of what encloses
     it. An alias of the root also settles what the remotes leave open. Raises NotFoundError for an id that
-    does not exist, as for one that is hidden, and NamespaceError when several namespaces fit, or none.
+    does not exist, as for one that is hidden, and NamespaceError when several namespaces fit.
     """
-    match = find(hints, facts)
-    if match is None:
-        raise unresolved(hints)
-    return match
-
-
-def find(hints: ProjectHints, facts: Namespaces) -> Match | None:
-    """What ``resolve`` finds, or None when nothing fits; several that fit are an error all the same."""
     for by, namespace in (("explicit", hints.explicit), ("binding", hints.binding)):
         if namespace is not None:
             if not facts.exists(namespace):
