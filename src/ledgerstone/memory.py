@@ -192,8 +192,10 @@ class Memory:
 
         ``receipt`` cites the receipt of the context that it was made under: the commit then carries its hash.
         """
-        return self.remember_many(
-            [draft],
+        return remembering.remember(
+            self._ledger,
+            self.caller,
+            (draft,),
             scope=scope,
             namespace=namespace,
             idempotency_key=idempotency_key,
@@ -214,11 +216,10 @@ class Memory:
         similar: bool = False,
     ) -> tuple[Remembered, ...]:
         """Commit several memories in one commit: all of them or none. At most ``caller.limits.drafts``."""
-        asked = tuple(Draft(text=draft) if isinstance(draft, str) else draft for draft in drafts)
         return remembering.remember(
             self._ledger,
             self.caller,
-            asked,
+            drafts,
             scope=scope,
             namespace=namespace,
             idempotency_key=idempotency_key,

@@ -46,7 +46,7 @@ class _Request(NamedTuple):
 def remember(
     ledger: Ledger,
     caller: Caller,
-    drafts: tuple[Draft, ...],
+    asked: Sequence[Draft | str],
     *,
     scope: Scope | None,
     namespace: str | None,
@@ -56,8 +56,7 @@ def remember(
     similar: bool,
 ) -> Answers:
     """See ``Memory.remember_many``."""
-    for draft in drafts:
-        rules.check_types(draft)
+    drafts = tuple([_draft(one) for one in asked])
     rules.check_drafts(drafts, caller.limits)
     # Loaded with the first write: a read does not pay for it.
     from ledgerstone.core import credentials  # noqa: PLC0415
@@ -154,6 +153,14 @@ def end(
     return _noticed(ledger, block, answers)[0]
 
 
+def _draft(one: Draft | str) -> Draft:
+    """What is asked for; of a text alone nothing but the text has to be looked at, and the door has done that."""
+    if isinstance(one, str):
+        return Draft(text=one)
+    rules.check_types(one)
+    return one
+
+
 def _repeated(ledger: Ledger, block: Block, target: Target, request: _Request, act: Act = Act.WRITE) -> Answers | None:
     """The first answer to a write that comes again; ConflictError when it comes with other content."""
     if request.key is None or target.place.namespace is None:
@@ -173,9 +180,10 @@ def _repeated(ledger: Ledger, block: Block, target: Target, request: _Request, a
             f"idempotency key: already used in commit {sequence} with other content",
             hint="repeat the first content exactly, or take a new key",
         )
+    first = header.counts.entries - len(header.entries)
     records = [
         block.reading.record(where, target.place.scope, position)
-        for position in header.positions
+        for position in range(first, header.counts.entries)
         if block.writer.standing(where.number, position) is not None
     ]
     return _answers(block, where, records, leaf_hash(data), repeated=True)

@@ -14,11 +14,15 @@ T = TypeVar("T")
 
 
 class Sort(NamedTuple):
-    """What may be passed: a test, and how it is called for one and for many."""
+    """What may be passed: a test, and how it is called for one and for many.
+
+    Whatever is of one of the types in ``whole`` passes it, which is asked first, since that is many times as fast.
+    """
 
     fits: Callable[[Any], bool]
     one: str
     many: str
+    whole: frozenset[type] = frozenset()
 
 
 def checked(cls: type[T]) -> type[T]:
@@ -45,8 +49,9 @@ def _checking(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(owner: Any, /, *args: Any, **named: Any) -> Any:
         sorts = _sorts(function)
         for name, value in (*zip(names, args, strict=False), *named.items()):
-            if name in sorts and not sorts[name].fits(value):
-                raise _refusal(name, value, sorts[name])
+            sort = sorts.get(name)
+            if sort is not None and type(value) not in sort.whole and not sort.fits(value):
+                raise _refusal(name, value, sort)
         return function(owner, *args, **named)
 
     return call
@@ -56,8 +61,9 @@ def check_fields(value: Any, *, but: Iterable[str] = ()) -> None:
     """Refuse an instance whose fields, all but some, are not what its class says of them; UsageError as ``checked``."""
     kind: Any = type(value)
     for name, sort in _sorts(kind).items():
-        if not sort.fits(getattr(value, name)) and name not in but:
-            raise _refusal(name, getattr(value, name), sort)
+        held = getattr(value, name)
+        if type(held) not in sort.whole and not sort.fits(held) and name not in but:
+            raise _refusal(name, held, sort)
 
 
 def _refusal(name: str, value: object, sort: Sort) -> UsageError:
@@ -86,7 +92,8 @@ def sort_of(hint: Any) -> Sort:
     if origin in {Union, UnionType}:
         members = [sort_of(one) for one in inner]
         either = " or ".join(member.one for member in members)
-        return Sort(_either([member.fits for member in members]), either, either)
+        whole = frozenset[type]().union(*(member.whole for member in members))
+        return Sort(_either([member.fits for member in members]), either, either, whole)
     if origin in {tuple, frozenset, Sequence}:
         kinds: Any = (list, tuple) if origin is Sequence else origin
         member = sort_of(inner[0])
@@ -111,32 +118,29 @@ def sort_of(hint: Any) -> Sort:
 
 
 def _either(tests: list[Callable[[Any], bool]]) -> Callable[[Any], bool]:
-    def fits(value: Any) -> bool:
-        # A loop, and from the end: most of what may be None is None, and any() costs more than what it asks.
-        for test in reversed(tests):  # noqa: SIM110
-            if test(value):
-                return True
-        return False
-
-    return fits
+    return lambda value: any(test(value) for test in tests)
 
 
-def _plain(fits: Callable[[Any], bool], named: str, of: str = "") -> Sort:
+def _plain(fits: Callable[[Any], bool], named: str, of: str = "", whole: frozenset[type] = frozenset()) -> Sort:
     article = "an" if named[0] in "aeiouAEIOU" else "a"
-    return Sort(fits, f"{article} {named}{of}", f"{named}s{of}")
+    return Sort(fits, f"{article} {named}{of}", f"{named}s{of}", whole)
 
 
 def _of_class(cls: type) -> Sort:
     """An instance; of an enumeration of words it says which there are."""
     words = f" ({', '.join(cls)})" if issubclass(cls, StrEnum) else ""
-    return _plain(lambda value: isinstance(value, cls), cls.__name__, words)
+    return _plain(lambda value: isinstance(value, cls), cls.__name__, words, frozenset({cls}))
+
+
+def _exactly(cls: type, one: str, many: str) -> Sort:
+    return Sort(lambda value: type(value) is cls, one, many, frozenset({cls}))
 
 
 # True is no number here, and a subclass of text no text: what is kept is exactly what was given.
 _NAMED: Final[dict[Any, Sort]] = {
-    NoneType: Sort(lambda value: value is None, "None", "None"),
-    str: Sort(lambda value: type(value) is str, "text", "texts"),
-    int: Sort(lambda value: type(value) is int, "a whole number", "whole numbers"),
-    bool: Sort(lambda value: type(value) is bool, "True or False", "truths"),
-    bytes: Sort(lambda value: type(value) is bytes, "bytes", "bytes"),
+    NoneType: _exactly(NoneType, "None", "None"),
+    str: _exactly(str, "text", "texts"),
+    int: _exactly(int, "a whole number", "whole numbers"),
+    bool: _exactly(bool, "True or False", "truths"),
+    bytes: _exactly(bytes, "bytes", "bytes"),
 }
