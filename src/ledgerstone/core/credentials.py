@@ -56,6 +56,7 @@ _HEADER_NAMES: Final = ("authorization",)
 _HEADER: Final = re.compile(
     rf"authorization{_SIGN}[\"'`]?(?:(basic)|bearer)[ \t]{{1,3}}([A-Za-z0-9+/_.~=-]{{8,200}})", re.IGNORECASE
 )
+_GIVEN_NAMES: Final = (*_PASSWORD_NAMES, *_SECRET_NAMES, *_HEADER_NAMES)
 # Words and numbers, joined: a name, a path, a release.
 _WORDS: Final = re.compile(r"(?:[^\W\d_]+\d*|\d+)(?:[-_/.:|]+(?:[^\W\d_]+\d*|\d+))+[-_/.:|]*")
 # Words in the place of a value, and how values are referred to that stand elsewhere.
@@ -111,10 +112,12 @@ def sorts(texts: Sequence[str], allowed: Collection[str] = ()) -> tuple[str, ...
 
 
 def _passed(texts: Sequence[tuple[str, str]], allowed: Collection[str]) -> tuple[str, ...]:
-    strange = sorted(set(allowed) - NAMES)
-    if strange:
-        raise UsageError(f"no secret rule {strange[0][:64]!r}", hint="a refusal names the rule: allow that one")
+    if not NAMES.issuperset(allowed):
+        strange = min(set(allowed) - NAMES)
+        raise UsageError(f"no secret rule {strange[:64]!r}", hint="a refusal names the rule: allow that one")
     found = list(_found(texts))
+    if not found:
+        return ()
     refused = [each for each in found if each.rule not in allowed]
     if refused:
         said = "; ".join(
@@ -154,7 +157,8 @@ def _within(text: str) -> Iterator[_Spot]:
         # What has a form is known by it, whatever it is given to.
         if not any(spot[1] < end and start < spot[2] for _, start, end in spots):
             spots.append(spot)
-    if any(starmap(_is_cut, pairwise(seen.splitlines()))) and (whole := [*_by_form(_BREAK.sub("", seen))]):
+    lines = seen.splitlines()
+    if len(lines) > 1 and any(starmap(_is_cut, pairwise(lines))) and (whole := [*_by_form(_BREAK.sub("", seen))]):
         places = _kept(seen, _BREAK)
         for rule, start, end in whole:
             spot = rule, places[start], places[end - 1] + 1
@@ -184,7 +188,7 @@ def _kept(text: str, without: re.Pattern[str]) -> list[int]:
 
 def _by_form(text: str) -> Iterator[_Spot]:
     # Nearly every draft is done here: few words are long, and hardly one of those has a keyword in it.
-    suspects = " ".join(word for word in text.split() if len(word) >= _LEAST and _suspect(word)).lower()
+    suspects = " ".join([word for word in text.split() if len(word) >= _LEAST and _suspect(word)]).lower()
     if not suspects:
         return
     for number in sorted({number for keyword, number in _KEYWORDS if keyword in suspects}):
@@ -196,6 +200,8 @@ def _by_name(text: str) -> Iterator[_Spot]:
     """What is given to a name that is a password's or a secret's, as ``password = "..."`` and ``DB_PASSWORD=...``."""
     # The one letter that is two in lower case would shift what follows it.
     lower = text.replace("\u0130", "I").lower()
+    if not any(map(lower.__contains__, _GIVEN_NAMES)):
+        return
     for match in _matches(_PASSWORD, _PASSWORD_NAMES, text, lower):
         name, sign, blank, quote, within, bare = match.groups()
         value = bare.rstrip(".,:!?)]}") if quote is None else within
