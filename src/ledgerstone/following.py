@@ -51,7 +51,7 @@ def check_fits(reader: Reader, keyring: Keyring) -> None:
     signer = None
     # What cannot be read is a fault that the verification names.
     with suppress(CorruptionError, UsageError, TypeError, ValueError, AttributeError):
-        row = reader.chain(reader.first_chain() or "")
+        row = reader.first()
         data = None if row is None else reader.header(row.number, row.sequence)
         header = None if data is None else chain.read(data)[1]
         if row is None or header is None or header.signer in keyring.public:
@@ -75,7 +75,7 @@ def check_fits(reader: Reader, keyring: Keyring) -> None:
 
 def enrolled(reader: Reader) -> Iterator[Enrolment]:
     """The keys that a verified store enrolled, oldest first."""
-    row = reader.chain(reader.first_chain() or "")
+    row = reader.first()
     return iter(()) if row is None else _entries(reader, row.number)
 
 

@@ -260,7 +260,7 @@ class Ledger:
     def _snapshot(self) -> Iterator[Reading]:
         # All are taken before the snapshot: whoever writes after it began cannot look like a rollback.
         keys, since = self.keyring, self.tick()
-        mark = self.store.mark()
+        mark = None if self.anchors is None else self.store.mark()
         with self.store.read() as reader:
             self._fence(reader, mark, since)
             yield self._follow(keys, Reading(reader, keys, self.heads, self.clock(), self._anchored(since)))
@@ -282,11 +282,13 @@ class Ledger:
 
         ``before`` is how they looked before the snapshot began; None under the lock, where nobody else commits.
         """
+        if self.anchors is None:
+            return
         edits = reader.edits()
         # Whoever committed before the snapshot began shows in how the files look now; whoever did after, not in what
         # is verified.
         mark = self.store.mark()
-        if self.anchors is None or (edits == self._edits and mark == self._mark):
+        if edits == self._edits and mark == self._mark:
             return
         if not self._ours(mark):
             mark = mark if before is None else before

@@ -37,7 +37,7 @@ from ledgerstone.core.values import (
 )
 from ledgerstone.errors import CorruptionError
 from ledgerstone.following import in_force
-from ledgerstone.store.protocol import NOW, Listed, Reader, Stored, View
+from ledgerstone.store.protocol import NOW, ChainRow, Listed, Reader, Stored, View
 
 T = TypeVar("T")
 MAX_PROVEN_CHAINS: Final = 512
@@ -188,7 +188,18 @@ class Reading:
     ``keyring`` is the key in force alone, once the store's own head was proven by it.
     """
 
-    __slots__ = ("_ahead", "_anchored", "_heads", "_stamps", "_store", "committed", "keyring", "now", "reader")
+    __slots__ = (
+        "_ahead",
+        "_anchored",
+        "_chains",
+        "_heads",
+        "_stamps",
+        "_store",
+        "committed",
+        "keyring",
+        "now",
+        "reader",
+    )
 
     def __init__(
         self, reader: Reader, keyring: signing.Keyring, heads: Heads, now: int, anchored: Anchored | None = None
@@ -201,9 +212,11 @@ class Reading:
         self._heads = heads
         self._stamps: dict[tuple[int, int], tuple[Stamp, bytes]] = {}
         self._ahead = _Ahead({}, {}, {})
+        # Those of this snapshot: looked up once, and again when a commit made here moves one.
+        self._chains: dict[str, Chain] = {}
         self._store: Chain | None = None
-        first = reader.first_chain()
-        self._store = None if first is None else self._chain(first)
+        first = reader.first()
+        self._store = None if first is None else self._proven(first)
 
     @property
     def signs(self) -> bool:
@@ -217,17 +230,19 @@ class Reading:
             raise CorruptionError("the store has no chain of its own", hint="run: ledgerstone init")
         return self._store
 
-    def _chain(self, namespace: str) -> Chain:
-        found = self.chain(namespace)
-        if found is None:
-            raise CorruptionError(f"{namespace}: the chain is missing")
-        return found
-
     def chain(self, namespace: str) -> Chain | None:
         """A chain with its head proven by signature; None when there is none of that name."""
-        row = self.reader.chain(namespace)
-        if row is None:
-            return None
+        found = self._chains.get(namespace)
+        if found is None:
+            row = self.reader.chain(namespace)
+            found = None if row is None else self._proven(row)
+            if found is not None and len(self._chains) < MAX_PROVEN_CHAINS:
+                self._chains[namespace] = found
+        return found
+
+    def _proven(self, row: ChainRow) -> Chain:
+        """The chain of a row, whose head is signed, and no other than the one that was seen here."""
+        namespace = row.namespace
         known = self._heads.get(namespace, row.commit)
         if known is not None and known.number == row.number and known.head.frontier == row.frontier:
             return known
@@ -281,12 +296,6 @@ class Reading:
         if sequence != oldest:
             raise CorruptionError(f"{where.namespace}: commit {sequence - 1} is missing")
 
-    def ids(self, where: Chain, first: int, end: int) -> Iterator[bytes]:
-        """The ids of the commits from one sequence up to another, from their bytes."""
-        if first < end:
-            for _, _, data in self.reader.headers(where.number, newest=first, oldest=end - 1):
-                yield merkle.leaf_hash(data)
-
     def counted(self, where: Chain) -> None:
         """Compare what the derived rows add up to with the totals that the head signs.
 
@@ -321,6 +330,7 @@ class Reading:
     def advance(self, before: Chain | None, after: Chain) -> None:
         """Take up the head of a commit made here: what was counted stays counted."""
         self._heads.put(after)
+        self._chains[after.namespace] = after
         self.committed[after.namespace] = after.head.sequence, after.head.id
         if before is None or self._heads.counted.get(before.namespace) == before.head:
             self._heads.counted[after.namespace] = after.head

@@ -370,9 +370,6 @@ SPACES = tuple(opaque("ns", number) for number in range(MAX_NAMED + 1))
         (Policy(as_of=0), Policy(as_of=-1), "as_of: a whole number from 0 to 9007199254740991, not -1"),
         (Policy(since=MAX_INTEGER), Policy(since=MAX_INTEGER + 1), "since: a whole number"),
         (Policy(key="k" * 128), Policy(key="k" * 129), "key: 1 to 128 bytes, not 129"),
-        (Policy(tags=("t" * 64,)), Policy(tags=("t" * 65,)), "tags: 1 to 64 bytes, not 65"),
-        (Policy(tags=SPACES[:16]), Policy(tags=SPACES[:17]), "tags: at most 16, each once, not 17"),
-        (Policy(tags=("t", "T")), Policy(tags=("t", "t")), "tags: at most 16, each once, not 2"),
         (
             Policy(mode=Mode.RECENT, synonyms={"a1": ["x"]}),
             Policy(mode=Mode.RECENT, synonyms={"a1": ["\udcff"]}),

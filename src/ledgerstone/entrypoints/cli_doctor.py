@@ -375,7 +375,7 @@ def _remembered(settings: host.Settings) -> dict[str, str | None]:
     anchors = host.anchors(settings)
     found = "not known"
     if anchors.recorded():
-        found = "as last written" if anchors.unchanged(mark(settings.store.resolve())) else "not as last written"
+        found = "as last written" if anchors.unchanged(mark(str(settings.store.resolve()))) else "not as last written"
     known = anchors.store()
     anchors.close()
     return {"folder": str(anchors.folder), "store": known, "files": found}

@@ -14,7 +14,6 @@ from typing import Any, Final
 import apsw
 import orjson
 
-from ledgerstone.core import canonical, entries
 from ledgerstone.core.chain import SIGNATURE_EVERY
 from ledgerstone.core.facts import Change, Known
 from ledgerstone.core.merkle import HASH_BYTES
@@ -48,6 +47,7 @@ _MASK: Final = (1 << _BITS) - 1
 _LEVEL_BITS: Final = 36
 # So many chains have rows of their own in the range of SQLite's integers.
 MAX_CHAINS: Final = (1 << 63 - _BITS) - 1
+_CHAIN: Final = "number, namespace, sequence, head, signature, frontier"
 _KNOWN: Final = (
     "row, sequence, digest, memory, version, kind, status, trust, text_bytes, body, depth, key, expires, "
     "sealed, content_bytes, ended_by, ending"
@@ -80,6 +80,14 @@ _KINDS: Final = {kind.value: kind for kind in Kind}
 _STATUSES: Final = {status.value: status for status in Status}
 _TRUSTS: Final = {trust.value: trust for trust in Trust}
 _ENDINGS: Final = {ending.value: ending for ending in Ending}
+
+
+def _chain(values: tuple[Any, ...]) -> ChainRow:
+    number, namespace, sequence, head, signature, frontier = values
+    if not (0 < number <= MAX_CHAINS and 0 <= sequence <= _MASK):
+        raise CorruptionError(f"{namespace}: chain {number} at {sequence} is not as it was written")
+    hashes = tuple([frontier[i : i + HASH_BYTES] for i in range(0, len(frontier), HASH_BYTES)])
+    return ChainRow(number, namespace, sequence, head, signature, hashes)
 
 
 def _known(values: tuple[Any, ...]) -> Known:
@@ -187,11 +195,12 @@ class SqliteReader:
     ``turn`` tells one connection of a store from the next, each of which counts anew what others committed.
     """
 
-    __slots__ = ("_connection", "_turn")
+    __slots__ = ("_connection", "_edits", "_turn")
 
     def __init__(self, connection: apsw.Connection, turn: int = 0) -> None:
         self._connection = connection
         self._turn = turn
+        self._edits: int | None = None
 
     def _one(self, sql: str, *values: Any) -> Any:
         return self._connection.execute(sql, values).get
@@ -200,19 +209,20 @@ class SqliteReader:
         return [row[0] for row in self._connection.execute(sql, values)]
 
     def chain(self, namespace: str) -> ChainRow | None:
-        row = self._one("SELECT number, sequence, head, signature, frontier FROM chain WHERE namespace = ?", namespace)
-        if row is None:
-            return None
-        number, sequence, head, signature, frontier = row
-        if not (0 < number <= MAX_CHAINS and 0 <= sequence <= _MASK):
-            raise CorruptionError(f"{namespace}: chain {number} at {sequence} is not as it was written")
-        hashes = tuple(frontier[i : i + HASH_BYTES] for i in range(0, len(frontier), HASH_BYTES))
-        return ChainRow(number, namespace, sequence, head, signature, hashes)
+        row = self._one(f"SELECT {_CHAIN} FROM chain WHERE namespace = ?", namespace)
+        return None if row is None else _chain(row)
+
+    def first(self) -> ChainRow | None:
+        """The chain that was made first, which is the store's own."""
+        row = self._one(f"SELECT {_CHAIN} FROM chain WHERE number = 1")
+        return None if row is None else _chain(row)
 
     def edits(self) -> int:
-        """A number that changes whenever another connection has committed."""
-        version: int = self._one("PRAGMA data_version")
-        return self._turn << 32 | version
+        """A number that changes, from one snapshot to the next, when another connection has committed."""
+        if self._edits is None:
+            version: int = self._one("PRAGMA data_version")
+            self._edits = self._turn << 32 | version
+        return self._edits
 
     def first_chain(self) -> str | None:
         """The namespace of the chain that was made first, which is the store's own."""
@@ -356,17 +366,6 @@ class SqliteReader:
         """All versions with a key, those that stand aside included."""
         sql = "SELECT row FROM record WHERE key = ? AND row BETWEEN ? AND ? ORDER BY row"
         return [row & _MASK for row in self._column(sql, key, *_range(number))]
-
-    def tagged(self, number: int, tag: str) -> list[int]:
-        """All versions with a tag, those that carry on a text with it included."""
-        # A look at the bytes finds what holds the tag as a JSON string; only of that the tags are read.
-        sql = (
-            "SELECT record.row, content.body FROM record "
-            f"JOIN content ON content.row = (record.row & ~{_MASK}) | record.body "
-            "WHERE record.row BETWEEN ? AND ? AND instr(content.body, ?) ORDER BY record.row"
-        )
-        rows = self._connection.execute(sql, (*_range(number), canonical.encode(tag)))
-        return [row & _MASK for row, body in rows if tag in entries.decode_content(body).tags]
 
     def expired(self, number: int, now: int) -> list[int]:
         """Versions whose expiry has passed and whose text is not erased."""
@@ -557,19 +556,16 @@ class SqliteReader:
     def frequencies(self, number: int) -> Iterator[tuple[str, int]]:
         yield from self._connection.execute("SELECT word, holding FROM frequency WHERE number = ?", (number,))
 
-    def posting(self, number: int, position: int, words: Iterable[str]) -> int:
-        """What the words of a record, each once, add to ``posted``; another number in another run."""
-        return sum(map(hash, zip(words, repeat(number << _BITS | position))))
-
-    def posted(self) -> int:
-        """All that the full-text index holds, as the sum of hashes, so that nothing has to be held or sorted."""
+    def posted(self) -> Iterator[tuple[str, int]]:
+        """How many records of the whole store hold each word, as the full-text index itself counts."""
         execute = self._connection.execute
-        execute("CREATE VIRTUAL TABLE IF NOT EXISTS temp.posted USING fts5vocab(main, postings, instance)")
-        return sum(map(hash, execute("SELECT term, doc FROM temp.posted")))
+        execute("CREATE VIRTUAL TABLE IF NOT EXISTS temp.vocabulary USING fts5vocab(main, postings, row)")
+        yield from execute("SELECT term, doc FROM temp.vocabulary")
 
     def sound(self) -> list[str]:
         """What SQLite's own check finds wrong with the file, and what no chain accounts for."""
         found = self.integrity()
+        damaged = bool(found)
         for table, column in _TABLES:
             sql = f"SELECT count(*) FROM {table} WHERE {column} NOT IN (SELECT number FROM chain)"
             strays: int = self._one(sql)
@@ -577,12 +573,28 @@ class SqliteReader:
                 found.append(f"{strays} rows of {table} belong to no chain")
         if self._one("SELECT count(*) FROM record WHERE printf('%016X', prefix) != hex(substr(digest, 1, 8))"):
             found.append("records cannot be found by their digests")
+        # A column of a type that its table forbids has been found by now, and would only trip the comparison.
+        if not damaged and not self._posts():
+            found.append("the word index does not hold each record's own words")
         return found
 
     def integrity(self) -> list[str]:
         """What SQLite's own check finds wrong with the file."""
         rows = self._column("PRAGMA integrity_check")
         return [] if rows == ["ok"] else rows
+
+    def _posts(self) -> bool:
+        """Whether the full-text index holds, for each folded record, its words and no others.
+
+        Compared as sums of hashes that differ from run to run, so that nothing has to be held or sorted.
+        """
+        execute = self._connection.execute
+        execute("CREATE VIRTUAL TABLE IF NOT EXISTS temp.posted USING fts5vocab(main, postings, instance)")
+        posted = sum(map(hash, execute("SELECT term, doc FROM temp.posted")))
+        folded = "SELECT row, words FROM words JOIN corpus ON number = row >> ? WHERE row & ? < through"
+        return posted == sum(
+            sum(map(hash, zip(words.split(), repeat(row)))) for row, words in execute(folded, (_BITS, _MASK))
+        )
 
     def word_row(self, number: int, position: int) -> WordRow | None:
         row = self._one("SELECT length, words, source, due FROM words WHERE row = ?", number << _BITS | position)

@@ -7,6 +7,7 @@ import stat
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from glob import escape
 from hashlib import sha256
 from pathlib import Path
@@ -34,7 +35,7 @@ _Look = tuple[int, int, int, int, int]
 _NO_LOG: Final[_Look] = (0, 0, 0, 0, 0)
 
 
-def mark(path: Path) -> bytes:
+def mark(path: str) -> bytes:
     """How database and WAL look from outside: a hash over device, inode, size and times, by ``stat`` only.
 
     Of the WAL without the time of its last change of owner or mode: SQLite, run by root, sets the owner whenever it
@@ -43,16 +44,17 @@ def mark(path: Path) -> bytes:
     return _mark(*_looks(path))
 
 
+@lru_cache(maxsize=8)
 def _mark(database: _Look, log: _Look) -> bytes:
     # An empty WAL and none hold the same.
     seen = [database, log if log[2] else _NO_LOG]
     return sha256(repr(seen).encode("ascii")).digest()
 
 
-def _looks(path: Path) -> tuple[_Look, _Look]:
+def _looks(path: str) -> tuple[_Look, _Look]:
     """Device, inode, size and times of database and WAL."""
     seen: list[_Look] = []
-    for name in (str(path), f"{path}-wal"):
+    for name in (path, f"{path}-wal"):
         try:
             # Twice a write: half of what Path.stat takes.
             found = os.stat(name)  # noqa: PTH116
@@ -208,7 +210,7 @@ class SqliteStore:
 
     def mark(self) -> bytes:
         """How the files look from outside."""
-        return mark(self.path)
+        return mark(self._name)
 
     def _connect(self) -> apsw.Connection:
         self._turn += 1
@@ -471,7 +473,7 @@ class SqliteStore:
             if before == self.mark():
                 if not self.read_only:
                     self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
-                database, log = _looks(self.path)
+                database, log = _looks(self._name)
                 if self._left(edits) == _mark(database, log):
                     return _mark(database, log), _mark(database, _NO_LOG)
         return ()
