@@ -30,6 +30,7 @@ from ledgerstone import (
     Scope,
     Standing,
     Status,
+    UnavailableError,
     UsageError,
     traces,
 )
@@ -958,6 +959,33 @@ def test_a_line_half_written_hides_no_other(tmp_path: Path) -> None:
     anchors.keep_erased([after])
 
     assert anchors.erased() == {before, after}
+    anchors.close()
+
+
+SPOILT = {
+    "zeros": bytes(65),
+    "blanks": b" " * 65,
+    "a longer line": b"\n" + b"0" * 65,
+    "other letters": b"\n" + b"g" * 64,
+    "no text": b"\xff" * 65,
+}
+
+
+@pytest.mark.parametrize("spoilt", SPOILT.values(), ids=SPOILT)
+def test_what_was_erased_is_not_forgotten_with_a_spoilt_file(tmp_path: Path, spoilt: bytes) -> None:
+    """What was never written there is refused, alone or behind what was, and not taken for nothing."""
+    anchors = Anchors(tmp_path, "/a/store")
+    anchors.keep_erased([bytes(32)])
+    file = anchors.folder / "erased"
+    kept = file.read_bytes()
+
+    for data in (spoilt, kept + spoilt):
+        file.write_bytes(data)
+        with pytest.raises(UnavailableError, match="cannot be read"):
+            anchors.erased()
+
+    file.write_bytes(kept)
+    assert anchors.erased() == {bytes(32)}
     anchors.close()
 
 

@@ -8,6 +8,7 @@ nobody else, and nothing in them needs to be counted again.
 from __future__ import annotations
 
 import os
+import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -32,7 +33,9 @@ LOCK_TRIES: Final = 400
 LOCK_SECONDS: Final = 0.005
 _LINE: Final = 20 + 1 + 64 + 1 + 20 + 1
 _FENCE_LINE: Final = 20 + 1 + 64 + 1
-_ERASED_LINE: Final = 64
+# A commitment that was erased, and what a power cut may leave of the line.
+_WHOLE_LINE: Final = re.compile("[0-9a-f]{64}")
+_PART_OF_A_LINE: Final = re.compile("[0-9a-f]{0,64}")
 _RECEIPT: Final = "receipt "
 _FENCE: Final = "fence"
 _MEANT: Final = "erasing"
@@ -350,10 +353,15 @@ def _wait_for(lock: Callable[[], object], folder: Path) -> None:
 
 
 def _commitments(folder: Path, *patterns: str) -> frozenset[bytes]:
-    """All whole lines of some files."""
-    files = (file for pattern in patterns for file in folder.glob(pattern))
-    lines = (line for file in files for line in file.read_text("ascii").split())
-    return frozenset(bytes.fromhex(line) for line in lines if len(line) == _ERASED_LINE)
+    """All whole lines of some files; ValueError for a file of what was erased that holds anything but lines."""
+    found: set[bytes] = set()
+    for file in (file for pattern in patterns for file in folder.glob(pattern)):
+        lines = file.read_text("ascii").split("\n")
+        # What is only meant is kept before the commit that does it: spoilt by a power cut, nothing was done.
+        if file.name != _MEANT and not all(map(_PART_OF_A_LINE.fullmatch, lines)):
+            raise ValueError(f"{file} is not as it was written")
+        found.update(bytes.fromhex(line) for line in lines if _WHOLE_LINE.fullmatch(line))
+    return frozenset(found)
 
 
 def _fenced(line: bytes) -> tuple[int, str]:
