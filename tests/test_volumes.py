@@ -87,7 +87,8 @@ def test_a_folder_that_a_host_shares_is_remote(kind: str) -> None:
     """With a virtual machine or a container, by whatever means; the disk that a machine was given whole is its own."""
     assert volumes.is_remote(Carrier(kind, "/work"))
 
-    assert not volumes.is_remote(Carrier("virtiofs", "/"))
+    assert not any(volumes.is_remote(Carrier(whole, "/")) for whole in ("virtiofs", "9p"))
+    assert volumes.is_remote(Carrier("vboxsf", "/"))
     assert not volumes.is_remote(Carrier("overlay", "/work"))
 
 

@@ -33,6 +33,8 @@ SHARED: Final = frozenset(
         *("fakeowner", "osxfs"),
     }
 )
+# Those by which a machine or a sandbox is given the disk that it starts from, and nothing else may be below it.
+_WHOLE: Final = frozenset({"virtiofs", "9p"})
 # File systems in user space that are on a disk of this machine; every other one is not known to be.
 LOCAL_FUSE: Final = frozenset(
     {
@@ -159,10 +161,10 @@ def carried(mountinfo: str, path: str) -> Carrier | None:
 def is_remote(found: Carrier) -> bool:
     """Whether a file system is, or may be, on another machine, or shared with the host of this one.
 
-    virtiofs below everything is the disk that a virtual machine was given for its own.
+    virtiofs or 9p below everything is the disk that a virtual machine or a sandbox was given for its own.
     """
     kind = found.kind.lower()
-    if kind == "virtiofs" and found.point == "/":
+    if kind in _WHOLE and found.point == "/":
         return False
     family, _, program = kind.partition(".")
     return kind in REMOTE | SHARED or (family == "fuse" and program not in LOCAL_FUSE) or found.local is False
