@@ -258,11 +258,14 @@ def test_a_kind_that_takes_sources_is_kept_with_them(scratch: Scratch, kind: Kin
     scratch.memory.remember(Draft(text="Sold.", kind=kind, key="mill", sources=(ground,)))
 
     with_one = scratch.memory.remember(Draft(text="Sold twice.", key="mill", sources=(ground,)))
-    without = scratch.memory.remember(Draft(text="Sold again.", key="mill"))
+    without, repeated = (
+        scratch.memory.remember(Draft(text="Sold again.", key="mill"), idempotency_key="again") for _ in range(2)
+    )
 
     notice = f"it is a note, and what it replaces a {kind.value}: name the kind to say which it is"
     assert (with_one.record.kind, notice in with_one.notices) == (kind, False)
     assert (without.record.kind, notice in without.notices) == (Kind.NOTE, True)
+    assert (repeated.repeated, repeated.notices) == (True, without.notices)
 
 
 def test_a_closed_task_is_not_opened_by_a_text(scratch: Scratch) -> None:

@@ -68,7 +68,7 @@ def remember(
         target = block.identity.target(scope, namespace)
         repeated = _repeated(ledger, block, target, request)
         if repeated is not None:
-            return _noticed(ledger, block, repeated)
+            return _noticed(ledger, block, tuple(map(_told_of_kind, drafts, repeated)))
         _check_lasting(drafts, block.reading.now)
         batch = block.settle(target)
         writing = _writing(ledger, caller, batch.namespace)
