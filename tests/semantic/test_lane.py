@@ -285,6 +285,29 @@ def test_model_that_is_not_there_degrades_with_a_notice(tmp_path: Path) -> None:
     corner.memory.close()
 
 
+def test_an_extra_is_named_for_what_it_brings_alone(tmp_path: Path) -> None:
+    """What a caller's own encoder misses is named, and no extra of ours that would not bring it."""
+
+    def missing() -> Function:
+        raise ModuleNotFoundError("no", name="torch.nn")
+
+    corner = Corner(tmp_path / "store.db", Lane(missing))
+    corner.remember(*NOTES)
+
+    assert corner.found("bridge").notices == ("semantic: unavailable: torch.nn is not installed",)
+    corner.memory.close()
+
+
+def test_a_number_of_texts_to_index_is_not_negative(corner: Corner) -> None:
+    """It is refused with the offence; none at all is a number too."""
+    corner.remember(*NOTES)
+
+    with pytest.raises(UsageError, match="limit: 0 or more texts, not -1"):
+        corner.memory.index_vectors(-1)
+
+    assert corner.memory.index_vectors(0) == (0, len(NOTES))
+
+
 def test_vectors_of_another_model_are_not_compared(tmp_path: Path) -> None:
     """They are named, and replaced when indexing is asked for, never by a search."""
     path = tmp_path / "store.db"

@@ -89,6 +89,10 @@ class BrokenError(Exception):
     """The lane cannot be used; the reason in words."""
 
 
+# What the extra brings; whatever else an encoder misses is its own.
+EXTRA: Final = frozenset({"numpy"})
+
+
 @contextmanager
 def guarded() -> Iterator[None]:
     """Whatever an encoder raises is its own fault, and ends nothing but its lane."""
@@ -96,7 +100,8 @@ def guarded() -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         missing = one_line(str(error.name)[:MAX_TOLD])[:MAX_TOLD]
-        raise BrokenError(f"{missing} is not installed; from the checkout: pip install '.[semantic]'") from error
+        extra = "; from the checkout: pip install '.[semantic]'" if missing.partition(".")[0] in EXTRA else ""
+        raise BrokenError(f"{missing} is not installed{extra}") from error
     except Exception as error:
         raise BrokenError(told(error)) from error
 
@@ -382,6 +387,8 @@ def index(ledger: Ledger, caller: Caller, lane: Lane, limit: int | None = None) 
     Texts are encoded outside the lock; what a batch gave is kept in a short write block of its own. UnavailableError
     when the encoder fails: what was kept before that stays.
     """
+    if limit is not None and limit < 0:
+        raise UsageError(f"limit: 0 or more texts, not {limit}")
     done = 0
     while limit is None or done < limit:
         most = INDEX_BATCH if limit is None else min(INDEX_BATCH, limit - done)
