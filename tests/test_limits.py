@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from ledgerstone import Act, AuthorityError, Budget, Draft, Kind, Memory, RuleError, Scope, UsageError
+from ledgerstone import (
+    Act,
+    AuthorityError,
+    Budget,
+    Draft,
+    Kind,
+    Memory,
+    Policy,
+    Retention,
+    RuleError,
+    Scope,
+    UsageError,
+)
 from ledgerstone.core.values import IMPORT_LIMITS
 from tests.memories import ADA, FREE_MODES, MODEL, NOBODY, NOON, Scratch
 
@@ -174,6 +187,28 @@ def test_a_page_has_a_limit(ada: Memory) -> None:
     assert len(ada.list_records(limit=100).items) == 100
     assert len(ada.list_records(limit=1).items) == len(ada.audit(limit=1)) == 1
     assert len(ada.audit(limit=1000)) > 100
+
+
+@pytest.mark.parametrize("wrong", [-1, LATEST + 1])
+def test_a_time_that_is_none_is_refused(ada: Memory, wrong: int) -> None:
+    """By each verb that takes one, with limit and offence; the first and the last that there can be are taken."""
+    ada.remember("Cedar.")
+    asks: list[Callable[[int], object]] = [
+        lambda before: ada.audit(before=before),
+        lambda before: ada.compaction_candidates(before=before),
+        lambda before: ada.expire(retention=Retention.SESSION, before=before),
+        lambda since: ada.recall("", policy=Policy(since=since)),
+        lambda until: ada.recall("", policy=Policy(until=until)),
+    ]
+
+    for ask in asks:
+        with pytest.raises(UsageError, match=f": whole microseconds UTC from 0 to {LATEST}, not {wrong}"):
+            ask(wrong)
+        for moment in (0, LATEST):
+            ask(moment)
+    with pytest.raises(UsageError, match=f"expires: a time to come, in microseconds UTC up to {LATEST}, not {wrong}"):
+        ada.grant("bob", Act.READ, scope=Scope.USER, expires=wrong)
+    ada.grant("bob", Act.READ, scope=Scope.USER, expires=LATEST)
 
 
 def test_several_records_at_once_have_a_limit(ada: Memory) -> None:

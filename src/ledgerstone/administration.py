@@ -308,7 +308,7 @@ def grant(
     if (scope is None) == (namespace is None):
         raise UsageError("grant: a scope or a namespace, one of the two")
     if expires is not None and not ledger.clock() < expires <= MAX_INTEGER:
-        raise UsageError("expires: a time to come, in microseconds UTC")
+        raise UsageError(f"expires: a time to come, in microseconds UTC up to {MAX_INTEGER}, not {expires}")
     canonical.text(principal, name="principal", least=1, most=MAX_NAME_BYTES)
     made = canonical.identifier("grt", ledger.entropy(10))
 

@@ -25,6 +25,7 @@ from ledgerstone.core.entries import (
     RetractEntry,
     SettingEntry,
 )
+from ledgerstone.core.sorts import check_moment
 from ledgerstone.core.values import Act, Event, Scope
 from ledgerstone.errors import CorruptionError, NotFoundError, UsageError
 from ledgerstone.identity import Identity
@@ -39,6 +40,7 @@ def trail(
     """See ``Memory.audit``."""
     if not 1 <= limit <= MAX_EVENTS:
         raise UsageError(f"limit: 1 to {MAX_EVENTS}, not {limit}")
+    check_moment("before", before)
     memory = None if target is None else canonical.parse_address(target)[0]
     chains = [where for where, _ in identity.visible()[0]]
     if memory is not None:

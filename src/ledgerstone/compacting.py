@@ -7,10 +7,10 @@ from itertools import islice
 from typing import Final
 
 from ledgerstone.core.namespaces import unknown
+from ledgerstone.core.sorts import check_moment
 from ledgerstone.core.values import (
     DEFAULT_FLOOR,
     MAX_COVERS,
-    MAX_INTEGER,
     Condensable,
     Kind,
     Record,
@@ -44,8 +44,7 @@ def candidates(
     """See ``Memory.compaction_candidates``."""
     if not 1 <= limit <= MOST_GROUPS:
         raise UsageError(f"limit: 1 to {MOST_GROUPS}, not {limit}")
-    if before is not None and not (type(before) is int and 0 <= before <= MAX_INTEGER):
-        raise UsageError(f"before: whole microseconds UTC from 0 to {MAX_INTEGER}, not {before!r}")
+    check_moment("before", before)
     found: list[Condensable] = []
     for where, place in _meant(identity, scope, namespace):
         reading.counted(where)

@@ -21,6 +21,7 @@ from ledgerstone.core.entries import (
 from ledgerstone.core.namespaces import unknown
 from ledgerstone.core.rendering import count
 from ledgerstone.core.rules import Admitted
+from ledgerstone.core.sorts import check_moment
 from ledgerstone.core.values import (
     MAX_DRAFTS,
     MAX_REASON_BYTES,
@@ -91,6 +92,7 @@ def expire(
     if retention is not None and retention not in PASSING:
         words = ", ".join(sorted(each.value for each in PASSING))
         raise UsageError(f"expire: {words}, not {retention.value}", hint="what else is to go: ledgerstone forget")
+    check_moment("before", before)
     kept = frozenset(keep)
 
     def find(reading: Reading, identity: Identity) -> list[Reach]:

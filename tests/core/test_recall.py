@@ -367,8 +367,13 @@ SPACES = tuple(opaque("ns", number) for number in range(MAX_NAMED + 1))
             Policy(mode=Mode.TASK_MAINTENANCE, tasks=TASKS[:1], history=True),
             "settled as they stand now",
         ),
-        (Policy(as_of=0), Policy(as_of=-1), "as_of: a whole number from 0 to 9007199254740991, not -1"),
-        (Policy(since=MAX_INTEGER), Policy(since=MAX_INTEGER + 1), "since: a whole number"),
+        (Policy(as_of=0), Policy(as_of=-1), "as_of: whole microseconds UTC from 0 to 9007199254740991, not -1"),
+        (
+            Policy(at=MAX_INTEGER, namespaces=SPACES[:1]),
+            Policy(at=-1, namespaces=SPACES[:1]),
+            "at: a sequence from 0 to 9007199254740991, not -1",
+        ),
+        (Policy(since=MAX_INTEGER), Policy(since=MAX_INTEGER + 1), "since: whole microseconds UTC"),
         (Policy(key="k" * 128), Policy(key="k" * 129), "key: 1 to 128 bytes, not 129"),
         (
             Policy(mode=Mode.RECENT, synonyms={"a1": ["x"]}),

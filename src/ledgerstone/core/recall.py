@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 import orjson
 
 from ledgerstone.core import canonical, concepts
-from ledgerstone.core.sorts import check_fields
+from ledgerstone.core.sorts import check_fields, check_moment
 from ledgerstone.core.values import (
     MAX_INTEGER,
     MAX_KEY_BYTES,
@@ -73,10 +73,10 @@ def check_policy(policy: Policy) -> None:
         raise UsageError("at: a sequence is of one namespace, so exactly one namespace is named with it")
     if maintained and (past or policy.history):
         raise UsageError("task_maintenance: open tasks are settled as they stand now")
-    for name in ("as_of", "at", "since", "until"):
-        value = getattr(policy, name)
-        if value is not None and not 0 <= value <= MAX_INTEGER:
-            raise UsageError(f"{name}: a whole number from 0 to {MAX_INTEGER}, not {value!r}")
+    for name in ("as_of", "since", "until"):
+        check_moment(name, getattr(policy, name))
+    if policy.at is not None and not 0 <= policy.at <= MAX_INTEGER:
+        raise UsageError(f"at: a sequence from 0 to {MAX_INTEGER}, not {policy.at}")
     if policy.since is not None and policy.until is not None and policy.since > policy.until:
         raise UsageError("since: not after until")
 

@@ -8,6 +8,7 @@ from functools import cache, wraps
 from types import FunctionType, NoneType, UnionType
 from typing import Any, Final, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from ledgerstone.core.values import MAX_INTEGER
 from ledgerstone.errors import UsageError
 
 T = TypeVar("T")
@@ -64,6 +65,12 @@ def check_fields(value: Any, *, but: Iterable[str] = ()) -> None:
         held = getattr(value, name)
         if type(held) not in sort.whole and not sort.fits(held) and name not in but:
             raise _refusal(name, held, sort)
+
+
+def check_moment(name: str, value: int | None) -> None:
+    """Refuse a time that is none: whole microseconds UTC within what an integer of ours may be."""
+    if value is not None and not 0 <= value <= MAX_INTEGER:
+        raise UsageError(f"{name}: whole microseconds UTC from 0 to {MAX_INTEGER}, not {value}")
 
 
 def _refusal(name: str, value: object, sort: Sort) -> UsageError:
