@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ledgerstone.entrypoints import host
+
 if TYPE_CHECKING:
     import pytest
 
@@ -222,14 +224,17 @@ def test_what_stays_is_listed_once(bound: Desk) -> None:
 
 
 def test_a_shared_namespace_is_bound_nowhere(bound: Desk) -> None:
-    """It is seen in every recall and says so; what this directory leads to says that it is bound here."""
-    bound.ask("remember", "one")
+    """It says that it is in sight, unless isolation hides it; what this directory leads to is bound here."""
+    project = bound.ask("remember", "one")["namespace"]
     bound.sit("namespaces", "create", "--shared", "team", "--yes")
 
-    heads = [line for line in bound.run("namespaces").out.decode().splitlines() if line.startswith("ns_")]
+    def ends(scope: str) -> list[str]:
+        heads = [line for line in bound.run("namespaces").out.decode().splitlines() if line.startswith("ns_")]
+        return [line.rpartition(" · ")[2] for line in heads if scope in line]
 
-    assert [line.rpartition(" · ")[2] for line in heads if "shared" in line] == ["seen everywhere"]
-    assert [line.rpartition(" · ")[2] for line in heads if "project" in line] == ["bound here"]
+    assert (ends("shared"), ends("project")) == (["in sight here"], ["bound here"])
+    bound.sit("namespaces", "isolate", project, "on", "--yes")
+    assert "in sight here" not in ends("shared")
 
 
 def test_an_alias_is_asked_for_by_its_name(bound: Desk) -> None:
@@ -257,6 +262,23 @@ def test_home_is_no_place_to_bind(desk: Desk, monkeypatch: pytest.MonkeyPatch) -
 
     assert refused["message"] == "no directory to bind: it is the home directory"
     assert desk.ask("namespaces", "use", "--new")["namespace"].startswith("ns_")
+
+
+def test_what_nobody_foresaw_is_told_in_a_short_line(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever an error of somebody else's code says, it takes one printable line; without it the command runs."""
+    desk.ask("init")
+
+    def broken(*_: object) -> None:
+        raise ValueError("first\nsecond\x1b[31m" + "x" * 500)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(host, "settle", broken)
+        code, error = desk.refuse("list")
+
+    assert (code, error["code"]) == (2, "usage")
+    assert error["message"].startswith("ValueError: first\\nsecond\\x1b[31mxxx")
+    assert len(error["message"]) <= 120
+    assert desk.ask("list")["items"] == []
 
 
 def test_taking_out_what_is_not_there_says_so(desk: Desk) -> None:

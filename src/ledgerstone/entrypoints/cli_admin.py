@@ -231,7 +231,7 @@ def namespaces(door: Door) -> None:
         return
     with door.memory() as memory:
         found, bound = memory.namespaces(), memory.bound()
-    here = {name for name in bound.values() if isinstance(name, str)}
+    here = {name for name in bound.values() if isinstance(name, str)} | set(bound.get(Scope.SHARED.value, ()))
 
     def text() -> str:
         from ledgerstone.entrypoints import shown
@@ -254,10 +254,8 @@ def _census(namespace: Mapping[str, Any], here: Iterable[str]) -> str:
         counts.append(f"{namespace['open']} open")
     if namespace.get("isolated"):
         counts.append("isolated")
-    if namespace["scope"] == Scope.SHARED.value:
-        counts.append("seen everywhere")
-    elif namespace["namespace"] in here:
-        counts.append("bound here")
+    if namespace["namespace"] in here:
+        counts.append("in sight here" if namespace["scope"] == Scope.SHARED.value else "bound here")
     return " · ".join([namespace["scope"], *counts])
 
 

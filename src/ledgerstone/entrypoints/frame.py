@@ -183,8 +183,10 @@ def _unforeseen(error: Exception) -> LedgerstoneError:
             f"the answer could not be written: {error.strerror}",
             hint="make room there; what was asked for may be done, so look before you repeat it",
         )
+    from ledgerstone.core.rendering import told
+
     return UsageError(
-        f"{type(error).__name__}: {str(error)[:200]}",
+        told(error),
         hint="look at the arguments, the environment and the configuration: ledgerstone doctor",
     )
 
