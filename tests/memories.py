@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from hypothesis import strategies as st
 
 from ledgerstone import Act, Caller, Keyring, Limits, Memory, Mode, Origin, ProjectHints, SigningKey, resuming
+from ledgerstone.core.values import MAX_DRAFTS, MAX_TEXT_BYTES
 from ledgerstone.store import open_store
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ THERE: Final = ProjectHints(remotes=(("origin", "https://example.org/team/there.
 NOWHERE: Final = ProjectHints(paths=("/nowhere",))
 
 # Ada made the store. The others are her programs, her other desks, and Bob.
+# As much as a caller can be let.
+MOST = Limits(drafts=MAX_DRAFTS, text_bytes=MAX_TEXT_BYTES)
 ADA: Final = Caller(principal="ada", origin=Origin.USER, host="terminal", session="morning", project=HERE)
 MODEL: Final = replace(ADA, origin=Origin.MODEL, host="mcp", limits=Limits())
 TOOL: Final = replace(ADA, origin=Origin.TOOL, host="script")

@@ -11,7 +11,6 @@ from ledgerstone import (
     Draft,
     Kind,
     Memory,
-    Mode,
     NotFoundError,
     Record,
     RuleError,
@@ -93,18 +92,6 @@ def test_a_repeated_compaction_gives_the_first_answer(ada: Memory) -> None:
     first, again = (ada.compact("Weather, twice.", said, idempotency_key="tidy") for _ in range(2))
 
     assert (again.record.address, again.repeated) == (first.record.address, True)
-
-
-def test_originals_come_back_after_compaction(ada: Memory) -> None:
-    """By address, exactly, and by precise words, labelled as covered; what is recent shows the summary instead."""
-    said = told(ada, 3)
-
-    summary = ada.compact("Weather, thrice.", [record.address for record in said]).record
-
-    assert [ada.get(record.address).text for record in said] == [record.text for record in said]
-    found = {item.record.address: item.record.standing for item in ada.recall("2th", mode=Mode.LEXICAL).items}
-    assert found == {said[2].address: Standing.COVERED}
-    assert [item.record.address for item in ada.recall("", mode=Mode.RECENT).items] == [summary.address]
 
 
 def erase(memory: Memory, record: Record, keep: list[str]) -> None:

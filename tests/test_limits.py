@@ -22,8 +22,7 @@ from ledgerstone import (
     Scope,
     UsageError,
 )
-from ledgerstone.core.values import IMPORT_LIMITS
-from tests.memories import ADA, FREE_MODES, MODEL, NOBODY, NOON, Scratch
+from tests.memories import ADA, FREE_MODES, MODEL, MOST, NOBODY, NOON, Scratch
 
 MIB = 1_048_576
 LATEST = 2**53 - 1
@@ -102,7 +101,7 @@ def test_a_record_rests_on_32_records(ada: Memory, name: str) -> None:
     assert getattr(ada.remember(Draft(text="Hm.", kind=kind, **fields)).record, name) == notes[:32]
 
 
-@pytest.mark.parametrize(("caller", "most"), [(MODEL, 8), (replace(ADA, limits=IMPORT_LIMITS), 256)])
+@pytest.mark.parametrize(("caller", "most"), [(MODEL, 8), (replace(ADA, limits=MOST), 256)])
 def test_a_commit_has_a_limit_for_each_door(scratch: Scratch, caller: Any, most: int) -> None:
     """A model may write eight drafts at once, an importer 256, and nobody none."""
     memory = scratch.by(caller)
@@ -118,7 +117,7 @@ def test_a_commit_has_a_limit_for_each_door(scratch: Scratch, caller: Any, most:
 
 def test_an_import_takes_a_mebibyte(scratch: Scratch) -> None:
     """With the limits of an import a text may have 1 MiB and not a byte more."""
-    importer = scratch.by(replace(ADA, limits=IMPORT_LIMITS))
+    importer = scratch.by(replace(ADA, limits=MOST))
 
     with pytest.raises(RuleError, match=f"text: 1 to {MIB} bytes, not {MIB + 1}"):
         importer.remember("a" * (MIB + 1))

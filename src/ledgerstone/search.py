@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from itertools import repeat
 from typing import Final, NamedTuple
 
-from ledgerstone.core import ranking
+from ledgerstone.core import concepts, ranking
 from ledgerstone.core.values import Kind
 from ledgerstone.core.words import MAX_QUERY_WORDS, token
 from ledgerstone.store.protocol import LAST, NOW, Candidate, Reader, Terms, View, WordRow
@@ -25,7 +25,7 @@ NEAR: Final = 64
 # So many places in a list are read while one text is searched for a word.
 LOOK: Final = 4
 # What a query's own word counts; related ones count less.
-OWN: Final = 1000
+OWN: Final = concepts.OWN_WEIGHT
 
 
 class Hit(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -37,6 +38,11 @@ from ledgerstone.errors import CapacityError, RuleError, UsageError
 from tests.core.chains import PROJECT, opaque, writing
 
 OVERHEAD = 100
+
+
+def size(entry: dict[str, Any]) -> int:
+    """The bytes of an entry in compact JSON, with the comma that joins it to the next."""
+    return len(canonical.encode(entry)) + 1
 
 
 def record(
@@ -79,7 +85,7 @@ def prove(found: Record | str, rank: int) -> Recalled | str:
 
 def cost(item: Recalled) -> int:
     """What an entry takes of the budget."""
-    return recall.size(recall.lean(item.record, item.lane))
+    return size(recall.lean(item.record, item.lane))
 
 
 sizes = st.lists(st.integers(1, 400), max_size=12)
@@ -107,7 +113,7 @@ def test_a_context_is_tasks_and_then_what_fits(tasks: list[int], rest: list[int]
     assert places == sorted(places)
     if left_out.get("bytes"):
         others = [one for one in candidates if isinstance(one, Record) and one.sequence not in places]
-        smallest = min(recall.size(recall.lean(one, Lane.LEXICAL)) for one in others)
+        smallest = min(size(recall.lean(one, Lane.LEXICAL)) for one in others)
         assert used + smallest > budget or len(chosen) == items
 
 
@@ -123,7 +129,7 @@ def test_what_is_not_admitted_is_counted_by_its_reason() -> None:
 
 def test_what_fills_a_budget_to_the_byte_is_taken() -> None:
     """With a byte less it is left out, for want of bytes."""
-    need = OVERHEAD + recall.size(recall.lean(record(1, "r" * 500)))
+    need = OVERHEAD + size(recall.lean(record(1, "r" * 500)))
 
     taken = recall.select([], [record(1, "r" * 500)], prove, budget=Budget(bytes=need), overhead=OVERHEAD)
     left = recall.select([], [record(1, "r" * 500)], prove, budget=Budget(bytes=need - 1), overhead=OVERHEAD)
@@ -154,7 +160,7 @@ def test_an_entry_costs_what_it_says_of_its_lane() -> None:
 
     chosen, _, used, _, _ = recall.select([], [record(1)], new, budget=Budget(), overhead=OVERHEAD)
 
-    assert used == OVERHEAD + cost(chosen[0]) == OVERHEAD + recall.size(recall.lean(record(1), None)) + 16
+    assert used == OVERHEAD + cost(chosen[0]) == OVERHEAD + size(recall.lean(record(1), None)) + 16
 
 
 def test_what_is_there_already_is_passed_over() -> None:

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgerstone import Draft, Scope
-from ledgerstone.core.values import IMPORT_LIMITS
 from ledgerstone.entrypoints import mcp, wire
 from tests.core.test_credentials import REAL
 from tests.mcp.talk import ERAS, MODERN, Home, Pipe, Talk, answer_of, call, in_memory, over_stdio
+from tests.memories import MOST
 
 if TYPE_CHECKING:
     from mcp_types import Tool
@@ -400,7 +400,7 @@ def test_a_text_longer_than_an_answer_comes_in_ranges(home: Home, talk: Talk) ->
     """An imported document of a megabyte is got part by part, and the parts are the text."""
     text = "".join(chr(0x20 + number % 0x2F00) for number in range(340_000))
     with home.owner() as owner:
-        limits = type(owner.caller)(principal=owner.caller.principal, origin=owner.caller.origin, limits=IMPORT_LIMITS)
+        limits = type(owner.caller)(principal=owner.caller.principal, origin=owner.caller.origin, limits=MOST)
         address = owner.bind(limits).remember(Draft(text=text), scope=Scope.USER).record.address
 
     parts: list[str] = []
@@ -455,7 +455,7 @@ def test_answers_with_stored_text_say_that_it_is_data(talk: Talk) -> None:
 def test_a_store_that_is_not_known_here_says_so_in_every_answer(home: Home) -> None:
     """Whatever the tool, among its notices, and within the cap; once its owner accepted it, in none."""
     with home.owner() as owner:
-        long = owner.bind(replace(owner.caller, limits=IMPORT_LIMITS))
+        long = owner.bind(replace(owner.caller, limits=MOST))
         # About as long as an answer may be, with and without the notice.
         lengths = range(mcp.MAX_ANSWER_BYTES - 1000, mcp.MAX_ANSWER_BYTES - 400, 50)
         addresses = [long.remember("x" * length).record.address for length in lengths]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hmac
 import re
-from base64 import b32decode, b32encode
+from base64 import b32encode
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from typing import TypeAlias
@@ -39,8 +39,6 @@ _ESCAPED_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 _BASE32 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 _CROCKFORD = b"0123456789abcdefghjkmnpqrstvwxyz"
 _TO_CROCKFORD = bytes.maketrans(_BASE32, _CROCKFORD)
-_FROM_CROCKFORD = bytes.maketrans(_CROCKFORD, _BASE32)
-_BODY = re.compile(r"[0-9a-hjkmnp-tv-z]{16}")
 _ADDRESS = re.compile(r"(mem_[0-9a-hjkmnp-tv-z]{16})(?:@([1-9][0-9]{0,15}))?")
 _SHOWN_CHARACTERS = 40
 
@@ -131,14 +129,6 @@ def identifier(prefix: str, random: bytes) -> str:
     if len(random) != RANDOM_BYTES:
         raise UsageError(f"random: {RANDOM_BYTES} bytes, not {len(random)}")
     return f"{prefix}_{b32encode(random).translate(_TO_CROCKFORD).decode()}"
-
-
-def identifier_bytes(text: str, prefix: str) -> bytes:
-    """The 10 bytes of an id with this prefix; UsageError unless it is spelled as ``identifier`` spells it."""
-    head, body = text[: len(prefix) + 1], text[len(prefix) + 1 :]
-    if head != f"{prefix}_" or not _BODY.fullmatch(body):
-        raise UsageError(f"id: {prefix}_ and 16 of 0-9 a-z without i, l, o, u, not {text[:_SHOWN_CHARACTERS]!r}")
-    return b32decode(body.encode().translate(_FROM_CROCKFORD))
 
 
 def address(memory: str, version: int) -> str:

@@ -106,11 +106,6 @@ def lean(record: Record, lane: Lane | None = None) -> dict[str, Any]:
     return entry
 
 
-def size(entry: Mapping[str, Any]) -> int:
-    """The bytes of an entry in compact JSON, with the comma that joins it to the next."""
-    return len(canonical.encode(dict(entry))) + 1
-
-
 def envelope(notices: Iterable[str]) -> int:
     """The bytes that a context needs beside its entries."""
     return ENVELOPE_BYTES + sum(map(_noticed, notices))

@@ -227,7 +227,6 @@ MAX_MAINTAINED: Final = 8
 MAX_NAMED: Final = 32
 MAX_LIST: Final = 100
 MAX_SIMILAR: Final = 3
-IMPORT_LIMITS: Final = Limits(drafts=MAX_DRAFTS, text_bytes=MAX_TEXT_BYTES)
 LIBRARY_LIMITS: Final = Limits(drafts=MAX_DRAFTS)
 
 
