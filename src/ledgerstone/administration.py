@@ -19,6 +19,7 @@ from ledgerstone.core.entries import (
 )
 from ledgerstone.core.namespaces import choose_remote, normalise_remote, readable, unknown
 from ledgerstone.core.projection import alias_lookup
+from ledgerstone.core.rendering import first
 from ledgerstone.core.rules import Admitted
 from ledgerstone.core.signing import COMMIT, Keyring, SigningKey, key_id
 from ledgerstone.core.values import (
@@ -351,9 +352,8 @@ def rotate(ledger: Ledger, caller: Caller, new: SigningKey) -> str:
     with ledger.store.read() as reader:
         report, _ = ledger.verified(reader, ledger.tick())
     if not report.ok:
-        first = report.findings[0]
         raise CorruptionError(
-            f"the store does not verify, and no new key is to vouch for it: {first.namespace} {first.message}",
+            f"the store does not verify, and no new key is to vouch for it: {first(report.findings)}",
             hint="nothing was changed; run: ledgerstone verify",
         )
     try:

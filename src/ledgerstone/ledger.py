@@ -26,6 +26,7 @@ from ledgerstone.core.entries import (
     Stamp,
     StorePoint,
 )
+from ledgerstone.core.rendering import first
 from ledgerstone.core.rules import Admitted
 from ledgerstone.core.signing import Keyring
 from ledgerstone.core.values import LIBRARY_LIMITS, Act, AliasOf, Finding, NameOf, Origin, Refusal, Report, Scope
@@ -296,10 +297,8 @@ class Ledger:
             self.anchors.check_store(reader.first_chain())
             report, gone = self.verified(reader, since)
             if not report.ok:
-                first = report.findings[0]
                 raise CorruptionError(
-                    f"the store was changed by another program: {first.namespace} {first.message}"
-                    + (f", and {len(report.findings) - 1} more" if len(report.findings) > 1 else ""),
+                    f"the store was changed by another program: {first(report.findings)}",
                     hint="run: ledgerstone verify, which names every fault",
                 )
             if gone:

@@ -17,7 +17,7 @@ from ledgerstone.core.authority import Caller
 from ledgerstone.core.entries import ErasureEntry, ExportEntry, GrantEntry, NamespaceEntry, PartingEntry
 from ledgerstone.core.merkle import leaf_hash
 from ledgerstone.core.namespaces import unknown
-from ledgerstone.core.rendering import count
+from ledgerstone.core.rendering import count, first
 from ledgerstone.core.signing import Keyring
 from ledgerstone.core.values import MAX_DRAFTS, Act, Record, Report
 from ledgerstone.errors import (
@@ -344,11 +344,7 @@ def verified(reader: Reader, keyring: Keyring, what: str) -> Report:
     check_fits(reader, keyring)
     report = verifying.verify(reader, keyring)
     if not report.ok:
-        first, more = report.findings[0], len(report.findings) - 1
-        raise CorruptionError(
-            f"{what} does not verify: {first.namespace} {first.message}" + (f", and {more} more" if more else ""),
-            hint="nothing was changed",
-        )
+        raise CorruptionError(f"{what} does not verify: {first(report.findings)}", hint="nothing was changed")
     return report
 
 
