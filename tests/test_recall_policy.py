@@ -411,6 +411,44 @@ def test_a_key_is_found_however_much_came_after_it(ada: Memory) -> None:
     assert told(ada.recall("demo", policy=Policy(key="demo", history=True))) == ["Monday.", "Friday."]
 
 
+def test_a_filter_by_tags_keeps_to_what_has_one_of_them(ada: Memory) -> None:
+    """In every mode, whatever else says the word; with another filter to what fits both; open tasks all the same."""
+    ada.remember(Draft(text="The cedar is old.", tags=("wood", "north side"), kind=Kind.FACT))
+    ada.remember(Draft(text="The cedar fell.", tags=("Wood", 'a "quoted" one')))
+    ada.remember(Draft(text='A cedar, its key is "wood".', key="wood", title="wood"))
+    ada.remember(Draft(text="Water the cedar.", kind=Kind.TASK, tags=("soil",)))
+
+    def shown(mode: Mode = Mode.LEXICAL, **only: Any) -> set[str | None]:
+        return set(told(ada.recall("cedar wood", policy=Policy(mode=mode, **only))))
+
+    for mode in (Mode.LEXICAL, Mode.RECENT):
+        assert shown(mode, tags=("wood",)) == {"The cedar is old."}
+        assert shown(mode, tags=("wood", 'a "quoted" one')) == {"The cedar is old.", "The cedar fell."}
+        assert shown(mode, tags=("wood", "Wood"), kinds=(Kind.NOTE,)) == {"The cedar fell."}
+        assert shown(mode, tags=("wood",), key="wood") == shown(mode, tags=("quoted",)) == set()
+    assert shown(Mode.BALANCED, tags=("north side",)) == {"The cedar is old.", "Water the cedar."}
+    assert ada.recall("cedar", policy=Policy(mode=Mode.LEXICAL, tags=("wood",))).omitted["filtered"] == 3
+
+
+def test_a_tag_is_found_however_much_came_after_it(ada: Memory) -> None:
+    """Behind any number of newer records the one with the tag is found; closed, erased and replaced as ever."""
+    kept = ada.remember(Draft(text="Friday.", key="demo", tags=("demo",))).record
+    task = ada.remember(Draft(text="Prepare it.", kind=Kind.TASK, tags=("demo",))).record
+    gone = ada.remember(Draft(text="It is secret.", tags=("demo",))).record
+    ada.remember_many([f"Remark {n} on the demo." for n in range(200)])
+
+    ada.forget(gone.address, dry_run=False)
+    ada.close_task(task.address)
+
+    tagged = Policy(tags=("demo",))
+    assert told(ada.recall("", policy=tagged)) == ["Prepare it.", "Friday."]
+    assert set(told(ada.recall("demo", policy=tagged))) == {"Prepare it.", "Friday."}
+    ada.remember(Draft(text="Monday.", key="demo"))
+    assert told(ada.recall("", policy=tagged)) == ["Prepare it."]
+    past = replace(tagged, at=kept.sequence, namespaces=(kept.namespace,))
+    assert told(ada.recall("", policy=past)) == ["Friday."]
+
+
 def test_a_span_of_time_is_when_it_was_remembered(scratch: Scratch) -> None:
     """From the first moment to the last, both included, in every lane."""
     for n in range(5):

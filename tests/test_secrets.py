@@ -118,6 +118,7 @@ def test_no_store_is_made_for_a_principal_that_is_a_credential(tmp_path: Path) -
 ASKED: Final = {
     "the query": (f"what is {TOKEN}", Policy(mode=Mode.LEXICAL)),
     "a key": ("what is it", Policy(mode=Mode.LEXICAL, key=TOKEN)),
+    "a tag": ("what is it", Policy(mode=Mode.LEXICAL, tags=("cedar", TOKEN))),
     "a synonym": ("what is it", Policy(mode=Mode.LEXICAL, synonyms={"it": [TOKEN]})),
 }
 

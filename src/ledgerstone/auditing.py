@@ -91,11 +91,10 @@ def _discreet(event: Event, identity: Identity) -> Event:
 
 
 def _of_commit(reading: Reading, where: Chain, commit: bytes, header: Header, memory: str | None) -> Iterator[Event]:
-    first = header.counts.entries - len(header.entries)
-    for index in reversed(range(len(header.entries))):
-        data = reading.reader.entry(where.number, first + index)
+    for index, position in reversed(list(enumerate(header.positions))):
+        data = reading.reader.entry(where.number, position)
         if data is None or entries.digest_of(data) != header.entries[index]:
-            raise CorruptionError(f"{where.namespace}: entry {first + index} is not the one its commit lists")
+            raise CorruptionError(f"{where.namespace}: entry {position} is not the one its commit lists")
         yield _event(reading, where, commit, header, index, entries.decode_entry(data), memory=memory)
 
 

@@ -123,15 +123,11 @@ def again(ledger: Ledger, caller: Caller) -> tuple[Finding, ...]:
 
 def returned(ledger: Ledger, reader: Reader, *, meant: bool = False) -> tuple[Finding, ...]:
     """What was erased on this machine before and is there all the same, with an older copy of the store."""
-    gone = _erased_here(ledger, meant=meant)
-    findings = []
-    for namespace in reader.chains() if gone else ():
-        row = reader.chain(namespace)
-        back = 0 if row is None else len(reaching.holding(reader, row.number, gone))
-        if back:
-            message = f"{count(back, 'content')} back that had been erased here; who may forget there: verify --accept"
-            findings.append(Finding("erased", namespace, None, message))
-    return tuple(findings)
+    said = "{} back that had been erased here; who may forget there: verify --accept"
+    back = reaching.returned(reader, _erased_here(ledger, meant=meant))
+    return tuple(
+        Finding("erased", namespace, None, said.format(count(number, "content"))) for namespace, number in back.items()
+    )
 
 
 def _erased_here(ledger: Ledger, *, meant: bool) -> frozenset[bytes]:
@@ -276,7 +272,7 @@ def recover(ledger: Ledger) -> None:
 def _check_kept(reaches: list[Reach], keep: frozenset[str]) -> None:
     """Whoever keeps what would not have gone, or what is named to go, has made a slip that would cost it."""
     spared = {address for reach in reaches for address in reach.spared}
-    gone = {reaching.address(known) for reach in reaches for known in reach.known.values()}
+    gone = {known.address for reach in reaches for known in reach.known.values()}
     for address in sorted(keep):
         if address not in spared:
             raise UsageError(
@@ -314,9 +310,8 @@ def _note(reading: Reading, reach: Reach, gone: _Gone) -> None:
 
 def _said(content: Content) -> Iterator[str]:
     """Every text in a content."""
-    yield from (text for text in (content.text, content.reason, content.name, content.key) if text is not None)
-    yield from (text for text in (content.title,) if text is not None)
-    yield from (text for text in (content.source, content.place) if text is not None)
+    single = (content.text, content.reason, content.name, content.key, content.title, content.source, content.place)
+    yield from (text for text in single if text is not None)
     yield from (*content.tags, *content.triggers)
 
 
@@ -413,7 +408,7 @@ def _report(
     left: Iterable[str] = (),
     beyond: Iterable[str] = (),
 ) -> Forgotten:
-    addresses = [reaching.address(known) for reach in reaches for _, known in sorted(reach.known.items())]
+    addresses = [known.address for reach in reaches for _, known in sorted(reach.known.items())]
     gone = set(addresses)
     return Forgotten(
         addresses=tuple(addresses),

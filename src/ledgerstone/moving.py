@@ -5,14 +5,14 @@ Whatever is to stand at a path is made beside it first, verified there, and exch
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, Generic, NamedTuple, TypeVar
 
-from ledgerstone import administration, files, forgetting, transcript, verifying
+from ledgerstone import administration, files, forgetting, reaching, transcript, verifying
 from ledgerstone.anchors import Anchor, Anchors
-from ledgerstone.core import canonical, entries, rules
+from ledgerstone.core import entries, rules
 from ledgerstone.core.authority import Caller
 from ledgerstone.core.entries import ErasureEntry, ExportEntry, GrantEntry, NamespaceEntry, PartingEntry
 from ledgerstone.core.merkle import leaf_hash
@@ -230,7 +230,7 @@ def _merge(given: Iterable[bytes], path: Path, ledger: Ledger, caller: Caller) -
     if taken.returned:
         _erase_again(ledger, caller)
     with ledger.reads(caller) as (reading, _):
-        heads = {name: _head(reading.reader, name) for name in reading.reader.chains()}
+        heads = _heads(reading.reader)
     return _moved(path, heads)._replace(new=taken.commits, notices=tuple(notices))
 
 
@@ -313,12 +313,12 @@ def _put(
         before = frozenset() if known is None else known.erased()
         erased = frozenset() if known is None else known.erased(meant=True)
         with ledger.reads(opening.caller) as (reading, identity):
-            returned = _returned(reading.reader, erased)
+            returned = reaching.returned(reading.reader, erased)
             _may_erase(reading, identity, returned)
         if returned:
             _erase_again(ledger, opening.caller)
         with ledger.store.read() as reader:
-            heads = {name: _head(reader, name) for name in reader.chains()}
+            heads = _heads(reader)
         erased_now = frozenset() if ledger.anchors is None else ledger.anchors.erased() - before
     finally:
         ledger.close()
@@ -374,14 +374,12 @@ def _present(path: Path) -> _Present | None:
 
 def _rows(reader: Reader) -> _Present | None:
     store = reader.first_chain()
-    return None if store is None else _Present(store, {name: _head(reader, name) for name in reader.chains()})
+    return None if store is None else _Present(store, _heads(reader))
 
 
-def _head(reader: Reader, namespace: str) -> tuple[int, bytes]:
-    row = reader.chain(namespace)
-    if row is None:  # pragma: no cover - it was just listed
-        raise CorruptionError(f"{namespace}: the chain is missing")
-    return row.sequence, row.commit
+def _heads(reader: Reader) -> dict[str, tuple[int, bytes]]:
+    rows = [reader.chain(namespace) for namespace in reader.chains()]
+    return {row.namespace: (row.sequence, row.commit) for row in rows if row is not None}
 
 
 def _abandoned(
@@ -417,17 +415,6 @@ def _refuse_loss(path: Path, gone: Gone, strange: Iterable[str | None]) -> None:
             f"what is to stand at {path} does not contain {lost} of {name}, {known}{more}",
             hint=hint,
         )
-
-
-def _returned(reader: Reader, erased: Container[bytes]) -> dict[str, int]:
-    """How many texts a store would bring back that were erased on this machine, by namespace."""
-    found: dict[str, int] = {}
-    for name in list(reader.chains()) if erased else ():
-        row = reader.chain(name)
-        contents = () if row is None else reader.contents(row.number, 0, LAST)
-        if back := sum(canonical.commitment(salt, data) in erased for _, salt, data in contents):
-            found[name] = back
-    return found
 
 
 def _may_erase(reading: Reading, identity: Identity, returned: Mapping[str, int]) -> None:

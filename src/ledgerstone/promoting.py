@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final, NamedTuple
 
-from ledgerstone.core import canonical, rules
+from ledgerstone.core import rules
 from ledgerstone.core.authority import TRUST_OF_ORIGIN
 from ledgerstone.core.entries import Content, Entry, PromotionEntry, RecordEntry
 from ledgerstone.core.facts import Known
@@ -35,10 +35,8 @@ def source_of(reading: Reading, where: Chain, scope: Scope, position: int) -> So
     if known is None or version is None or version.content is None or not isinstance(body, RecordEntry):
         raise ConflictError(f"promote: the text of entry {position} was erased")
     if not known.current or (known.expires is not None and known.expires <= reading.now):
-        address = canonical.address(known.memory, known.version)
-        raise ConflictError(
-            f"promote: {address} no longer stands", hint=f"get {known.memory}, read what stands now, and decide again"
-        )
+        hint = f"get {known.memory}, read what stands now, and decide again"
+        raise ConflictError(f"promote: {known.address} no longer stands", hint=hint)
     return Source(where, scope, known, version.proven.entry, body, version.content)
 
 

@@ -104,19 +104,12 @@ def _commit(reading: Reading, where: Chain, sequence: int) -> Commit | None:
     tile, whole = sequence // span, size // span
     kept = reader.tiles(where.number)
     roots = [kept.get(index, b"") for index in range(whole)]
-    tail = list(_ids(reader, where, whole * span, size - 1))
+    tail = list(reading.ids(where, whole * span, size))
     if tail:
         roots.append(merkle.tree_root(tail))
-    leaves = tail if tile == whole else list(_ids(reader, where, tile * span, tile * span + span - 1))
+    leaves = tail if tile == whole else list(reading.ids(where, tile * span, tile * span + span))
     within = merkle.inclusion_proof(leaves, sequence % span)
     return Commit(header=reading.header(where, sequence), inclusion=(*within, *merkle.inclusion_proof(roots, tile)))
-
-
-def _ids(reader: Reader, where: Chain, first: int, last: int) -> Iterator[bytes]:
-    """The ids of the commits from one sequence to another, in order, from their bytes."""
-    if first <= last:
-        for _, _, data in reader.headers(where.number, newest=first, oldest=last):
-            yield merkle.leaf_hash(data)
 
 
 def missing(

@@ -111,7 +111,7 @@ class Reach:
             above = self.facts.version(position)
             if above is None or position in self.known or above.ending is Ending.ERASED:
                 continue
-            name = address(above)
+            name = above.address
             if position not in covering or above.kind is not Kind.SUMMARY:
                 self.rests.add(name)
             elif name in self._keep:
@@ -185,7 +185,7 @@ def held(reading: Reading, identity: Identity, caller: Caller, gone: frozenset[b
             elif known.body == position:
                 reach.take(known)
             else:
-                reach.strike(version.proven, address(known))
+                reach.strike(version.proven, known.address)
     names = Reach(reading, reading.store, frozenset())
     back = (
         set(holding(reading.reader, reading.store.number, gone))
@@ -196,6 +196,13 @@ def held(reading: Reading, identity: Identity, caller: Caller, gone: frozenset[b
         if row.position in back:
             names.strike(reading.listed(row).proven, f"{row.noun} {row.position}")
     return [*reaches, names]
+
+
+def returned(reader: Reader, gone: frozenset[bytes]) -> dict[str, int]:
+    """How many contents stand there with one of these commitments, by namespace; those alone that have some."""
+    chains = [reader.chain(namespace) for namespace in reader.chains()] if gone else []
+    counts = {row.namespace: len(holding(reader, row.number, gone)) for row in chains if row is not None}
+    return {namespace: number for namespace, number in counts.items() if number}
 
 
 def holding(reader: Reader, number: int, gone: frozenset[bytes]) -> list[int]:
@@ -215,7 +222,7 @@ def _outlived(reading: Reading, reach: Reach, position: int, before: int) -> Non
     if found.proven.stamp.at >= before or known.expires is not None:
         return
     if known.open_task:
-        reach.left.add(f"{address(known)} is an open task: close or retract it first")
+        reach.left.add(f"{known.address} is an open task: close or retract it first")
     else:
         reach.take(known)
 
@@ -362,22 +369,15 @@ def _reason(reading: Reading, target: str, reaches: list[Reach]) -> bool:
         raise UsageError(f"{target}: a reason is named by its version, mem_...@2, or by its commit, ns_...@5")
     for reach in reaches:
         if reach.where.namespace == what:
-            return any(_reason_at(reading, reach, position) for position in _positions(reading, reach, int(number)))
+            data = reading.reader.header(reach.where.number, int(number))
+            positions = () if data is None else entries.decode_header(data).positions
+            return any(_reason_at(reading, reach, position) for position in positions)
         if what.startswith("mem_"):
             position = reading.reader.version_at(reach.where.number, what, int(number))
             version = None if position is None else reading.version(reach.where, position)
             if version is not None:
                 return reach.strike(version.proven, f"{what}@{number}")
     return False
-
-
-def _positions(reading: Reading, reach: Reach, sequence: int) -> range:
-    """Where the entries of a commit stand."""
-    data = reading.reader.header(reach.where.number, sequence)
-    if data is None:
-        return range(0)
-    header = entries.decode_header(data)
-    return range(header.counts.entries - len(header.entries), header.counts.entries)
 
 
 def _reason_at(reading: Reading, reach: Reach, position: int) -> bool:
@@ -430,7 +430,7 @@ def _of_commit(reading: Reading, reach: Reach, header: Header, *, whole: bool) -
     Without ``whole`` not the texts that its closes and retracts carry on.
     """
     taken = False
-    for position in range(header.counts.entries - len(header.entries), header.counts.entries):
+    for position in header.positions:
         known, version = reach.facts.version(position), reading.version(reach.where, position)
         if known is None or version is None:
             taken |= _reason_at(reading, reach, position)
@@ -439,7 +439,7 @@ def _of_commit(reading: Reading, reach: Reach, header: Header, *, whole: bool) -
         if whole or known.body == known.position:
             reach.take(known)
         else:
-            reach.strike(version.proven, address(known))
+            reach.strike(version.proven, known.address)
     return taken
 
 
@@ -480,9 +480,4 @@ def _copy(reading: Reading, reach: Reach, position: int) -> None:
         raise CorruptionError(f"{reach.where.namespace}: entry {position} came by no promotion, as its row says")
     if known.ending is not Ending.ERASED:
         reach.take(known)
-        reach.copies.add(address(known))
-
-
-def address(known: Known) -> str:
-    """By what a version is named to a caller."""
-    return canonical.address(known.memory, known.version)
+        reach.copies.add(known.address)

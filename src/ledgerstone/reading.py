@@ -296,6 +296,12 @@ class Reading:
         if sequence != oldest:
             raise CorruptionError(f"{where.namespace}: commit {sequence - 1} is missing")
 
+    def ids(self, where: Chain, first: int, end: int) -> Iterator[bytes]:
+        """The ids of the commits from one sequence up to another, from their bytes."""
+        if first < end:
+            for _, _, data in self.reader.headers(where.number, newest=first, oldest=end - 1):
+                yield merkle.leaf_hash(data)
+
     def counted(self, where: Chain) -> None:
         """Compare what the derived rows add up to with the totals that the head signs.
 

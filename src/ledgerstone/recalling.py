@@ -161,7 +161,7 @@ def _prover(asked: Asked, found: Candidates) -> Callable[[Spot, int], Recalled |
     What so many candidates are made of as a context may have entries is read in one go.
     """
     reading, sights, policy, floor = asked.reading, asked.sights, asked.policy, asked.floor
-    origins = frozenset(policy.origins)
+    origins, tags = frozenset(policy.origins), frozenset(policy.tags)
     spots, step = found.spots, asked.budget.items
     # What was found is shown best first, though another lane may have brought it up before its turn.
     places = {spot: place for place, spot in enumerate(found.scores)}
@@ -184,6 +184,8 @@ def _prover(asked: Asked, found: Candidates) -> Callable[[Spot, int], Recalled |
             raise CorruptionError(f"{record.namespace}: the trust of {record.address} is not what its row says")
         if policy.key not in {None, record.key}:
             raise CorruptionError(f"{record.namespace}: the key of {record.address} is not what its row says")
+        if tags and tags.isdisjoint(record.tags):
+            raise CorruptionError(f"{record.namespace}: the tags of {record.address} are not what its content says")
         if origins and record.origin not in origins:
             return "filtered"
         lane = found.lanes[spot]
@@ -265,10 +267,18 @@ def _sight(reading: Reading, where: Chain, place: Place, policy: Policy, floor: 
         None if policy.history else now,
         kinds=frozenset(policy.kinds),
         span=span,
-        only=None if policy.key is None else frozenset(reading.reader.keyed(where.number, policy.key)),
+        only=_only(reading.reader, where.number, policy),
         view=view,
     )
     return Sight(where, place, sieve, now, (sequence, commit), open_tasks)
+
+
+def _only(reader: Reader, number: int, policy: Policy) -> frozenset[int] | None:
+    """The positions that the key and the tags of a policy keep to; None where it names none."""
+    kept = [] if policy.key is None else [frozenset(reader.keyed(number, policy.key))]
+    if policy.tags:
+        kept.append(frozenset(position for tag in policy.tags for position in reader.tagged(number, tag)))
+    return frozenset.intersection(*kept) if kept else None
 
 
 class _Times:
@@ -458,10 +468,15 @@ def _recent(asked: Asked) -> list[Spot]:
 
 def _newest(reading: Reading, sight: Sight, limit: int) -> list[int]:
     reader, number, sieve = reading.reader, sight.where.number, sight.sieve
-    if sieve.only is not None:
-        rows = list(reader.candidates(number, sorted(sieve.only, reverse=True), sieve.view))
-        return _uncovered(sight, _covered(reader, sight, rows))[:limit]
     lane: list[int] = []
+    if sieve.only is not None:
+        kept = sorted(sieve.only, reverse=True)
+        for start in range(0, len(kept), RECENT_ROWS):
+            rows = list(reader.candidates(number, kept[start : start + RECENT_ROWS], sieve.view))
+            lane += _uncovered(sight, _covered(reader, sight, rows))
+            if len(lane) >= limit:
+                break
+        return lane[:limit]
     before = sieve.last + 1
     while len(lane) < limit:
         read = partial(_block, reader, sight, before)

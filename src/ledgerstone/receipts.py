@@ -95,8 +95,9 @@ def _credentials(query: str, policy: Policy, allowed: Sequence[str]) -> tuple[st
     from ledgerstone.core import credentials  # noqa: PLC0415
 
     synonyms = policy.synonyms or {}
+    filters = (policy.key or "", *policy.tags)
     return credentials.sorts(
-        [query, policy.key or "", *synonyms, *(each for others in synonyms.values() for each in others)], allowed
+        [query, *filters, *synonyms, *(each for others in synonyms.values() for each in others)], allowed
     )
 
 
@@ -175,14 +176,13 @@ def explain(reading: Reading, identity: Identity, keyring: Keyring, name: str) -
     """See ``Memory.explain``."""
     drawn, by = _own(reading.reader, identity, name), keys(keyring, _proven(reading))
     receipt = _checked(reading.reader, drawn, by)
-    chains = {where.namespace: (where, place.scope) for where, place in identity.visible()[0]}
-    numbers = {where.number: (where, scope) for where, scope in chains.values()}
+    visible = {where.number: (where, place.scope) for where, place in identity.visible()[0]}
     items = []
     for one in receipt.chosen:
         address = standing = None
         for number, position in reading.reader.digests(one.record):
-            if number in numbers:
-                record = reading.record(*numbers[number], position)
+            if number in visible:
+                record = reading.record(*visible[number], position)
                 address, standing = record.address, record.standing.value
         items.append(Item(address, one.lane.value, one.rank, one.score, standing))
     return Explained(

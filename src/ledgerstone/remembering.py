@@ -180,10 +180,9 @@ def _repeated(ledger: Ledger, block: Block, target: Target, request: _Request, a
             f"idempotency key: already used in commit {sequence} with other content",
             hint="repeat the first content exactly, or take a new key",
         )
-    first = header.counts.entries - len(header.entries)
     records = [
         block.reading.record(where, target.place.scope, position)
-        for position in range(first, header.counts.entries)
+        for position in header.positions
         if block.writer.standing(where.number, position) is not None
     ]
     return _answers(block, where, records, leaf_hash(data), repeated=True)

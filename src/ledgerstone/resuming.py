@@ -363,29 +363,22 @@ def _head(reading: Reading, where: Chain, milestone: tuple[int, bytes]) -> Head:
     if data is None or merkle.leaf_hash(data) != expected:
         raise UnsettledError(f"{where.namespace}: commit {sequence} is not the one that was verified before")
     header = entries.decode_header(data)
-    return Head(expected, header, _frontier(reading.reader, where, sequence, header.history))
+    return Head(expected, header, _frontier(reading, where, sequence, header.history))
 
 
-def _frontier(reader: Reader, where: Chain, size: int, root: bytes) -> merkle.Frontier:
+def _frontier(reading: Reading, where: Chain, size: int, root: bytes) -> merkle.Frontier:
     """The frontier of so many commits, from the kept roots of tiles and the bytes of what follows them."""
     whole = size // chain.SIGNATURE_EVERY
-    kept = reader.tiles(where.number)
+    kept = reading.reader.tiles(where.number)
     frontier: merkle.Frontier = ()
     for index in range(whole):
         frontier, _ = merkle.append(frontier, index, kept.get(index, b""))
     start = whole * chain.SIGNATURE_EVERY
-    for at, commit in enumerate(_ids(reader, where, start, size), start):
+    for at, commit in enumerate(reading.ids(where, start, size), start):
         frontier, _ = merkle.append(frontier, at, commit)
     if len(frontier) != size.bit_count() or merkle.root(frontier) != root:
         raise UnsettledError(f"{where.namespace}: the kept roots are not those of the history")
     return frontier
-
-
-def _ids(reader: Reader, where: Chain, first: int, end: int) -> Iterator[bytes]:
-    """The ids of the commits from one sequence up to another, from their bytes."""
-    if first < end:
-        for _, _, data in reader.headers(where.number, newest=first, oldest=end - 1):
-            yield merkle.leaf_hash(data)
 
 
 def _resume(
@@ -489,11 +482,11 @@ def _look(reading: Reading, part: _Part, sequences: list[int], signed: _Signed) 
     """Look at commits of a chain, each in its tile."""
     where, reader = part.where, reading.reader
     span = chain.SIGNATURE_EVERY
-    _frontier(reader, where, where.head.sequence, where.head.header.history)
+    _frontier(reading, where, where.head.sequence, where.head.header.history)
     kept, signatures = reader.tiles(where.number), reader.signatures(where.number)
     for tile in {sequence // span for sequence in sequences if sequence < where.head.sequence // span * span}:
         frontier: merkle.Frontier = ()
-        for at, commit in enumerate(_ids(reader, where, tile * span, tile * span + span)):
+        for at, commit in enumerate(reading.ids(where, tile * span, tile * span + span)):
             frontier, _ = merkle.append(frontier, at, commit)
         if frontier != (kept.get(tile),):
             raise UnsettledError(
@@ -505,7 +498,7 @@ def _look(reading: Reading, part: _Part, sequences: list[int], signed: _Signed) 
         signature = signatures.get(sequence, b"" if sequence % span == 0 else None)
         if signature is not None and not signed(header.signer, commit, signature):
             raise UnsettledError(f"{where.namespace}: commit {sequence} was not signed by its signer")
-        for position, digest in enumerate(header.entries, header.counts.entries - len(header.entries)):
+        for position, digest in zip(header.positions, header.entries, strict=True):
             body = reader.entry(where.number, position)
             if body is None or entries.digest_of(body) != digest:
                 raise UnsettledError(f"{where.namespace}: entry {position} was altered")

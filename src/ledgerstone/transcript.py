@@ -68,7 +68,7 @@ def _chain(reader: Reader, namespace: str, wanted: Container[int] | None) -> Ite
     for sequence, _, data in reader.headers(number, newest=0, oldest=LAST):
         yield _line({"line": "commit", "namespace": namespace, "sequence": sequence, "header": data.decode()})
         header = entries.decode_header(data)
-        places = header.counts.entries - len(header.entries), header.counts.entries - 1
+        places = header.positions.start, header.positions.stop - 1
         for position, body in reader.entries(number, *places):
             yield _line({"line": "entry", "namespace": namespace, "position": position, "entry": body.decode()})
         for position, salt, body in reader.contents(number, *places):

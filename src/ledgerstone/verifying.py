@@ -65,8 +65,7 @@ def verify(reader: Reader, keyring: Keyring, watch: Watch = UNWATCHED) -> Report
     tell(Finding("file", "", None, line) for line in reader.sound())
     sound = not findings
     heads: dict[str, tuple[int, bytes]] = {}
-    done = records = 0
-    posted: Counter[str] = Counter()
+    done = records = posted = 0
     authorities = Authorities()
     names = list(reader.chains())
     total = sum(row.sequence + 1 for row in map(reader.chain, names) if row is not None)
@@ -83,7 +82,7 @@ def verify(reader: Reader, keyring: Keyring, watch: Watch = UNWATCHED) -> Report
                     tell(replay.findings[told:])
                     told = len(replay.findings)
                     watch.progress(done + sequence, total)
-            check.finish(posted)
+            posted += check.finish()
         except (CorruptionError, UsageError) as error:
             replay.find("chain", None, f"{error.message}; what depends on it was not checked")
         except (TypeError, ValueError, AttributeError) as error:
@@ -104,7 +103,7 @@ def verify(reader: Reader, keyring: Keyring, watch: Watch = UNWATCHED) -> Report
     )
     tell(authorities.findings(names[0] if names else ""))
     tell(promotions(reader, authorities))
-    if not _equal(reader.posted(), posted):
+    if reader.posted() != posted:
         tell([Finding("index", "", None, "the word index does not hold the words of the records")])
     return Report(findings=tuple(findings), namespaces=len(names[1:]), commits=done, entries=records, heads=heads)
 
@@ -249,6 +248,7 @@ class _Derivation:
         "_length",
         "_links",
         "_number",
+        "_posted",
         "_reader",
         "_replay",
         "_rows",
@@ -271,7 +271,7 @@ class _Derivation:
         self._links: set[tuple[int, int, int]] = set()
         # What is folded into the word index, and the rows that are not yet.
         self._words: Counter[str] = Counter()
-        self._documents = self._length = 0
+        self._documents = self._length = self._posted = 0
         self._tail: list[WordRow] = []
 
     def entry(self, sequence: int, one: Replayed) -> None:
@@ -297,10 +297,13 @@ class _Derivation:
 
     def _next(self) -> WordRow | None:
         """The next word row, but for those of a text that cannot be read, about which nothing can be said."""
-        return next((row for row in self._rows if row.position not in self._unread), None)
+        row = next(self._rows, None)
+        while row is not None and row.position in self._unread:
+            row = next(self._rows, None)
+        return row
 
-    def finish(self, posted: Counter[str]) -> None:
-        """Compare everything else that is derived."""
+    def finish(self) -> int:
+        """Compare everything else that is derived; what the full-text index must hold of this chain."""
         replay, reader, number = self._replay, self._reader, self._number
         if self._next() is not None:
             replay.find("words", None, "there are words of no record")
@@ -327,8 +330,9 @@ class _Derivation:
         if not _equal(reader.idempotencies(number), replay.idempotencies):
             replay.find("idempotency", None, "the idempotency keys are not those of the commits")
         self._state()
-        self._index(posted)
+        self._index()
         self._vectors()
+        return self._posted
 
     def _records(self) -> None:
         """The record rows against the versions, one by one."""
@@ -381,17 +385,19 @@ class _Derivation:
 
     def _fold(self) -> None:
         """Take the words of a block of positions into the totals of the index."""
-        self._words.update(joined.from_iterable(row.words.split() for row in self._tail))
+        words = [row.words.split() for row in self._tail]
+        self._words.update(joined.from_iterable(words))
+        for row, own in zip(self._tail, words, strict=True):
+            self._posted += self._reader.posting(self._number, row.position, own)
         self._documents += len(self._tail)
         self._length += sum(row.length for row in self._tail)
         self._tail.clear()
 
-    def _index(self, posted: Counter[str]) -> None:
+    def _index(self) -> None:
         replay = self._replay
         through = replay.size // FOLD_EVERY * FOLD_EVERY
         if self._tail and self._tail[0].position < through:
             self._fold()
-        posted.update(self._words)
         if not _equal(self._reader.frequencies(self._number), self._words):
             replay.find("index", None, "the word frequencies are not those of the records")
         if self._reader.corpus(self._number) != (through, self._documents, self._length):

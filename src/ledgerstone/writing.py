@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from hashlib import sha256
 
 from ledgerstone.core import chain, entries, rules, signing, state
@@ -108,8 +109,7 @@ class Batch:
         rules.check_commit([(one.entry, one.content) for one in self._admitted], self._limits)
         stamp_digest = entries.stamp_digest(self._stamp)
         leaves = {position: self._old_leaf(position) for position in self._ended if position < self.first}
-        for position, (admitted, change) in enumerate(zip(self._admitted, self._changes, strict=True), self.first):
-            by, ending = self._ended.get(position, (self.sequence if change.born else 0, change.born.value))
+        for position, admitted, by, ending in self._new():
             leaves[position] = state.leaf(
                 admitted.digest, stamp_digest, sequence=self.sequence, ended_by=by, reason=ending
             )
@@ -162,8 +162,7 @@ class Batch:
     def versions(self) -> list[Version | None]:
         """What was just appended, as a read would prove it; None for what refers to an earlier text."""
         found: list[Version | None] = []
-        for position, (admitted, change) in enumerate(zip(self._admitted, self._changes, strict=True), self.first):
-            by, ending = self._ended.get(position, (self.sequence if change.born else 0, change.born.value))
+        for position, admitted, by, ending in self._new():
             proven = Proven(
                 position,
                 self.sequence,
@@ -177,6 +176,12 @@ class Batch:
             whole = isinstance(admitted.entry, RecordEntry)
             found.append(Version(proven, proven, admitted.content) if whole else None)
         return found
+
+    def _new(self) -> Iterator[tuple[int, Admitted, int, int]]:
+        """Each new entry: where it stands, what was admitted, and which commit ended it already and why, if one did."""
+        for position, (admitted, change) in enumerate(zip(self._admitted, self._changes, strict=True), self.first):
+            born = (self.sequence if change.born else 0, change.born.value)
+            yield position, admitted, *self._ended.get(position, born)
 
     def _old_leaf(self, position: int) -> bytes:
         """The leaf that an earlier entry gets when this commit ends it."""

@@ -84,6 +84,18 @@ def test_filters_keep_to_what_fits(wood: Desk, options: list[str], expected: set
     assert set(told(wood, "cedar", *options)) == expected
 
 
+def test_a_tag_keeps_to_what_has_it(bound: Desk) -> None:
+    """As list does; several are alternatives, and one that nothing can have is refused."""
+    say(bound, "The cedar is old.", "--tag", "wood", "--tag", "north side")
+    say(bound, "The cedar fell.", "--tag", "storm")
+    say(bound, "The cedar was planted in 1871.")
+
+    assert told(bound, "cedar", "--tag", "wood") == ["The cedar is old."]
+    assert [item["text"] for item in bound.ask("list", "--tag", "wood")["items"]] == ["The cedar is old."]
+    assert set(told(bound, "cedar", "--tag", "wood", "--tag", "storm")) == {"The cedar is old.", "The cedar fell."}
+    assert bound.refuse("recall", "cedar", "--tag", "")[1]["rule"] == "tags"
+
+
 def test_tasks_are_shown_by_name(bound: Desk) -> None:
     """Naming tasks says which mode is meant; a task that is not open is not found, and another mode contradicts."""
     first, second = (say(bound, f"Water tree {n}.", "--kind", "task") for n in range(2))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -286,6 +287,64 @@ def test_a_header_without_a_stamp_is_refused(data: bytes) -> None:
     """As corruption, by name."""
     with pytest.raises(CorruptionError, match="stamp: "):
         entries.read_stamp(data)
+
+
+usual = st.builds(
+    Header,
+    **{
+        field.name: VALUES.get(f"Header.{field.name}", VALUES.get(field.name, hashes))
+        for field in dataclasses.fields(Header)
+        if field.name not in {"entries", "idempotency", "receipt"}
+    },
+    entries=st.tuples(hashes),
+)
+
+
+@given(header=usual, data=st.data())
+def test_what_is_new_in_a_header_is_read_after_one_like_it(header: Header, data: st.DataObject) -> None:
+    """As it is written, whatever header with bytes of the same length was read before."""
+    entries.decode_header(entries.encode_header(header))
+    digests: dict[str, Any] = {name: data.draw(hashes) for name in ("history", "state", "parent")}
+    numbers = {field.name: data.draw(integers) for field in dataclasses.fields(Counts)}
+    stamp = dataclasses.replace(header.stamp, at=data.draw(integers))
+    new = dataclasses.replace(header, counts=Counts(**numbers), stamp=stamp, entries=(data.draw(hashes),), **digests)
+
+    assert entries.decode_header(entries.encode_header(new)) == new
+    assert entries.decode_header(entries.encode_header(header)) == header
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "other"),
+    [
+        ("current", b"120", b"020"),
+        ("records", b"120", b"-20"),
+        ("live", b"120", b" 20"),
+        ("open", b"120", b"1_0"),
+        ("indexed", b"120", b"abc"),
+        ("sequence", b"120", b"+20"),
+        ("at", b"%d" % MAX_INTEGER, b"%d" % (MAX_INTEGER + 1)),
+        ("history", b"ab" * 32, b"AB" * 32),
+        ("state", b"ab" * 32, b"xb" * 32),
+        ("rules", b"120", b"020"),
+        ("principal", b"prn_0123456789abcdef", b"prn_0123456789ABCDEF"),
+    ],
+)
+@given(header=usual)
+def test_another_spelling_is_refused_after_a_header_like_it(
+    name: str, value: bytes, other: bytes, header: Header
+) -> None:
+    """However much of its bytes was read before."""
+    quote = b"" if value.isdigit() else b'"'
+    pattern = b'("%b":)(?:[0-9]+|"[^"]*")' % name.encode()
+    data = re.sub(pattern, b"\\g<1>" + quote + value + quote, entries.encode_header(header), count=1)
+
+    decoded = entries.decode_header(data)
+    with pytest.raises(CorruptionError):
+        entries.decode_header(
+            data.replace(b'"%b":%b%b' % (name.encode(), quote, value), b'"%b":%b%b' % (name.encode(), quote, other), 1)
+        )
+
+    assert entries.encode_header(decoded) == data
 
 
 @pytest.mark.parametrize(

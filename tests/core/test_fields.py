@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, make_dataclass
+from dataclasses import dataclass, make_dataclass, replace
 from typing import Any
 
 import pytest
@@ -169,6 +169,14 @@ def test_an_absent_value_is_not_written(name: str, value: object) -> None:
 
     with pytest.raises(ValueError, match=f"^{name}"):
         fields.read_object(Tree, written | {name: value})
+
+
+@given(tree=trees, name=st.text(min_size=1, max_size=8))
+def test_an_object_is_renewed_in_the_fields_named(tree: Tree, name: str) -> None:
+    """All others are as they were."""
+    renew = fields.renewing(Tree, "name", "hash")
+
+    assert renew(tree, name, None) == replace(tree, name=name, hash=None)
 
 
 @given(tree=trees, names=st.sets(st.sampled_from(["age", "Name", "leaf_", ""]), min_size=1))

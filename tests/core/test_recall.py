@@ -381,6 +381,9 @@ SPACES = tuple(opaque("ns", number) for number in range(MAX_NAMED + 1))
         ),
         (Policy(since=MAX_INTEGER), Policy(since=MAX_INTEGER + 1), "since: whole microseconds UTC"),
         (Policy(key="k" * 128), Policy(key="k" * 129), "key: 1 to 128 bytes, not 129"),
+        (Policy(tags=("t" * 64,)), Policy(tags=("t" * 65,)), "tags: 1 to 64 bytes, not 65"),
+        (Policy(tags=SPACES[:16]), Policy(tags=SPACES[:17]), "tags: at most 16, each once, not 17"),
+        (Policy(tags=("t", "T")), Policy(tags=("t", "t")), "tags: at most 16, each once, not 2"),
         (
             Policy(mode=Mode.RECENT, synonyms={"a1": ["x"]}),
             Policy(mode=Mode.RECENT, synonyms={"a1": ["\udcff"]}),

@@ -33,8 +33,8 @@ def signed(**changes: canonical.Json) -> receipts.Drawn:
 
 
 def test_what_a_caller_worded_is_in_the_query_and_not_in_the_receipt() -> None:
-    """The query, a key and synonyms: committed to, and nowhere in the signed bytes."""
-    found = drawn(Policy(mode=Mode.HYBRID, key="tree", synonyms={"cedar": ["larch"]}))
+    """The query, a key, tags and synonyms: committed to, and nowhere in the signed bytes."""
+    found = drawn(Policy(mode=Mode.HYBRID, key="tree", tags=("wood",), synonyms={"cedar": ["larch"]}))
 
     receipt, wrong = receipts.check(found, KEYS)
 
@@ -46,8 +46,9 @@ def test_what_a_caller_worded_is_in_the_query_and_not_in_the_receipt() -> None:
         "key": "tree",
         "query": "cedar",
         "synonyms": [["cedar", ["larch"]]],
+        "tags": ["wood"],
     }
-    assert not any(word in found.data for word in (b"cedar", b"tree", b"larch"))
+    assert not any(word in found.data for word in (b"cedar", b"tree", b"larch", b"wood"))
 
 
 def test_a_receipt_says_the_whole_of_a_recall() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
+from ledgerstone.core import canonical
 from ledgerstone.core.values import Ending, Kind, Status, Trust
 
 
@@ -39,6 +40,11 @@ class Known(NamedTuple):
     content_bytes: int = 0
     ended_by: int = 0
     ending: Ending = Ending.NONE
+
+    @property
+    def address(self) -> str:
+        """By what it is named to a caller."""
+        return canonical.address(self.memory, self.version)
 
     @property
     def current(self) -> bool:

@@ -16,6 +16,8 @@ from ledgerstone.core.values import (
     MAX_KEY_BYTES,
     MAX_MAINTAINED,
     MAX_NAMED,
+    MAX_TAG_BYTES,
+    MAX_TAGS,
     Budget,
     Kind,
     Lane,
@@ -61,8 +63,7 @@ def check_policy(policy: Policy) -> None:
         raise UsageError(f"tasks: 1 to {MAX_MAINTAINED}, each once, not {len(policy.tasks)}")
     if len(policy.namespaces) > MAX_NAMED:
         raise UsageError(f"namespaces: at most {MAX_NAMED}, not {len(policy.namespaces)}")
-    if policy.key is not None:
-        canonical.text(policy.key, name="key", least=1, most=MAX_KEY_BYTES)
+    _check_worded_filters(policy)
     if policy.synonyms:
         # Also where no mode asks for them: a receipt says them.
         concepts.checked(policy.synonyms)
@@ -79,6 +80,16 @@ def check_policy(policy: Policy) -> None:
         raise UsageError(f"at: a sequence from 0 to {MAX_INTEGER}, not {policy.at}")
     if policy.since is not None and policy.until is not None and policy.since > policy.until:
         raise UsageError("since: not after until")
+
+
+def _check_worded_filters(policy: Policy) -> None:
+    """A key and tags that a record can have."""
+    if policy.key is not None:
+        canonical.text(policy.key, name="key", least=1, most=MAX_KEY_BYTES)
+    if len(policy.tags) > MAX_TAGS or len(set(policy.tags)) != len(policy.tags):
+        raise UsageError(f"tags: at most {MAX_TAGS}, each once, not {len(policy.tags)}")
+    for tag in policy.tags:
+        canonical.text(tag, name="tags", least=1, most=MAX_TAG_BYTES)
 
 
 def lean(record: Record, lane: Lane | None = None) -> dict[str, Any]:

@@ -142,10 +142,12 @@ def draw(
 
 
 def worded(query: str, policy: Policy) -> bytes:
-    """The canonical bytes of all that a caller put in words: the query, a key to filter by, synonyms."""
+    """The canonical bytes of all that a caller put in words: the query, a key and tags to filter by, synonyms."""
     said: dict[str, canonical.Json] = {"format": FORMAT, "query": query}
     if policy.key is not None:
         said["key"] = policy.key
+    if policy.tags:
+        said["tags"] = list(policy.tags)
     if policy.synonyms:
         said["synonyms"] = [[name, list(others)] for name, others in sorted(policy.synonyms.items())]
     return canonical.encode(said)

@@ -274,9 +274,9 @@ class Policy:
 
     ``scopes`` and ``namespaces`` (ids) keep to some of what the caller may see. ``history`` shows every version with
     its standing. ``as_of`` (microseconds UTC) or ``at`` (a sequence, of one namespace) answer from the past state.
-    ``floor`` only raises the caller's. ``kinds``, ``origins``, ``key``, ``since`` and ``until`` (when it was
-    remembered) keep to some records; open tasks are shown all the same. ``tasks``: the 1 to 8 of mode
-    task_maintenance. ``synonyms`` maps a word to others that may stand for it.
+    ``floor`` only raises the caller's. ``kinds``, ``origins``, ``tags``, ``key``, ``since`` and ``until`` (when it was
+    remembered) keep to what fits each of them, and of several kinds, origins or tags one; open tasks are shown all the
+    same. ``tasks``: the 1 to 8 of mode task_maintenance. ``synonyms`` maps a word to others that may stand for it.
     """
 
     mode: Mode = Mode.BALANCED
@@ -288,6 +288,7 @@ class Policy:
     floor: Trust | None = None
     kinds: tuple[Kind, ...] = ()
     origins: tuple[Origin, ...] = ()
+    tags: tuple[str, ...] = ()
     key: str | None = None
     since: int | None = None
     until: int | None = None

@@ -161,6 +161,7 @@ def remember(
 @click.option("--namespace", "namespaces", multiple=True, metavar="ID", help="Only this namespace. (many)")
 @click.option("--kind", "kinds", multiple=True, type=_choice(Kind), help="Only this kind, and open tasks. (many)")
 @click.option("--key", help="Only what has this key, and open tasks.")
+@click.option("--tag", "tags", multiple=True, help="Only what has this tag, and open tasks. (many)")
 @click.option("--origin", "origins", multiple=True, type=_choice(Origin), help="Only what came from there. (many)")
 @click.option("--since", callback=moment, metavar="TIME", help="Only what was remembered then or later.")
 @click.option("--until", callback=moment, metavar="TIME", help="Only what was remembered then or before.")

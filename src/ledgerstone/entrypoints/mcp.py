@@ -130,10 +130,10 @@ def memory_remember(
     ] = None,
     kind: Literal["note", "fact", "episode", "task", "summary", "procedure", "prospective"] | None = None,
     key: Annotated[str | None, Field(description="a slot with one current value")] = None,
-    replaces: Annotated[str | None, Field(description="id that must still be current")] = None,
+    replaces: Annotated[str | None, Field(description="id that must be current")] = None,
     sources: Annotated[list[str] | None, Field(description="ids it rests on")] = None,
     covers: Annotated[list[str] | None, Field(description="ids a summary condenses")] = None,
-    source: Annotated[str | None, Field(description="conversation, file or URL it comes from")] = None,
+    source: Annotated[str | None, Field(description="conversation, file or URL")] = None,
     place: Annotated[str | None, Field(description="turn or section")] = None,
     due: Annotated[str | None, Field(description="RFC 3339")] = None,
     retention: Literal["working", "session", "short_term", "long_term", "durable"] = "long_term",
@@ -177,13 +177,14 @@ def memory_recall(
     history: Annotated[bool, Field(description="old versions too")] = False,
     as_of: Annotated[str | None, Field(description="RFC 3339")] = None,
     kinds: list[str] | None = None,
+    tags: list[str] | None = None,
     key: str | None = None,
     max_bytes: Annotated[int | None, Field(ge=512, le=MAX_ANSWER_BYTES)] = None,
     max_items: Annotated[int | None, Field(ge=1, le=MAX_RECALL_ITEMS)] = None,
 ) -> dict[str, Any]:
-    """Every open task and the memories that fit a query, within a budget.
+    """Every open task and what fits a query, within a budget.
 
-    Use before starting work, and before asking what may have been answered.
+    Use before starting work, or asking what may have been answered.
     """
     budget = Budget(
         bytes=min(here.budget.bytes, MAX_ANSWER_BYTES) if max_bytes is None else max_bytes,
@@ -195,6 +196,7 @@ def memory_recall(
         history=history,
         as_of=None if as_of is None else wire.parse_time(as_of, "as_of"),
         kinds=tuple(map(_kind, kinds or ())),
+        tags=tuple(dict.fromkeys(tags or ())),
         key=key,
     )
     return wire.recalled(here.memory.recall(query, policy=policy, budget=budget))
@@ -272,7 +274,7 @@ def memory_retract(
     *,
     id: str,  # noqa: A002
     reason: str,
-    reject: Annotated[bool, Field(description="do not believe this value again")] = False,
+    reject: Annotated[bool, Field(description="never believe it again")] = False,
 ) -> dict[str, Any]:
     """Withdraw a wrong memory. History keeps it; only the user erases."""
     return _written(wire.remembered(here.memory.retract(id, reason=reason, reject=reject)))
