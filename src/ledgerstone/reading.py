@@ -42,6 +42,7 @@ from ledgerstone.store.protocol import NOW, ChainRow, Listed, Reader, Stored, Vi
 T = TypeVar("T")
 MAX_PROVEN_CHAINS: Final = 512
 MAX_PROVEN_NODES: Final = 4096
+MAX_LISTINGS: Final = 512
 # Of how many chains what their derived rows say is kept from one read to the next.
 MAX_KEPT_CHAINS: Final = 8
 
@@ -129,12 +130,13 @@ class _Ahead(NamedTuple):
 class Heads:
     """The heads that were proven, by namespace, so that each is checked once and not at every read."""
 
-    __slots__ = ("_chains", "_kept", "_store", "_targets", "catalogued", "counted", "fenced")
+    __slots__ = ("_chains", "_kept", "_listings", "_store", "_targets", "catalogued", "counted", "fenced")
 
     def __init__(self) -> None:
         self._chains: dict[str, Chain] = {}
         # What the store chain's catalog was found to say, under the store head that it was proven by.
-        self._store: tuple[bytes, dict[tuple[str, str], tuple[Listing, ...]]] = b"", {}
+        self._store = b""
+        self._listings: dict[tuple[str, str], tuple[Listing, ...]] = {}
         self._targets: dict[Hashable, Any] = {}
         # By namespace, what its derived rows said, and under which head and edits of the file.
         self._kept: dict[str, tuple[tuple[bytes, int], dict[Hashable, Any]]] = {}
@@ -150,17 +152,14 @@ class Heads:
         found = self._chains.get(namespace)
         return found if found is not None and found.head.id == commit else None
 
-    def targets(self, head: bytes) -> dict[Hashable, Any]:
-        """Where callers' hints led under this head of the store chain; empty under a new one."""
-        self.listings(head)
-        return self._targets
+    def found(self, head: bytes) -> tuple[dict[tuple[str, str], tuple[Listing, ...]], dict[Hashable, Any]]:
+        """What was proven of the store chain's catalog under this head, and where callers' hints led.
 
-    def listings(self, head: bytes) -> dict[tuple[str, str], tuple[Listing, ...]]:
-        """What was proven of the store chain's catalog under this head; empty under a new one."""
-        if self._store[0] != head or len(self._store[1]) > MAX_PROVEN_CHAINS:
-            self._store = head, {}
-            self._targets = {}
-        return self._store[1]
+        Both are empty under a new one, and are filled by those who ask.
+        """
+        if self._store != head:
+            self._store, self._listings, self._targets = head, {}, {}
+        return self._listings, self._targets
 
     def kept(self, where: Chain, edits: int) -> dict[Hashable, Any]:
         """What derived rows of a chain said under its head, as long as nobody else has written to the file."""
@@ -193,12 +192,14 @@ class Reading:
         "_anchored",
         "_chains",
         "_heads",
+        "_listings",
         "_stamps",
         "_store",
         "committed",
         "keyring",
         "now",
         "reader",
+        "resolved",
     )
 
     def __init__(
@@ -215,8 +216,17 @@ class Reading:
         # Those of this snapshot: looked up once, and again when a commit made here moves one.
         self._chains: dict[str, Chain] = {}
         self._store: Chain | None = None
+        self._listings: dict[tuple[str, str], tuple[Listing, ...]] = {}
+        # Where callers' hints led, as long as the store chain stands where it stands.
+        self.resolved: dict[Hashable, Any] = {}
         first = reader.first()
-        self._store = None if first is None else self._proven(first)
+        if first is not None:
+            self._stand(self._proven(first))
+
+    def _stand(self, store: Chain) -> None:
+        """Take the store's own chain as it stands, with what was found in it there."""
+        self._store = store
+        self._listings, self.resolved = self._heads.found(store.head.id)
 
     @property
     def signs(self) -> bool:
@@ -343,7 +353,7 @@ class Reading:
         if self._store is None or after.namespace == self._store.namespace:
             if self._store is None or self._heads.catalogued == self._store.head.id:
                 self._heads.catalogued = after.head.id
-            self._store = after
+            self._stand(after)
 
     def header(self, where: Chain, sequence: int) -> bytes:
         """The bytes of a commit, as they stand there; what they are must be proven by whoever relies on them."""
@@ -432,19 +442,17 @@ class Reading:
         content = self.content(self.store, proven)
         return Listing(proven, None if content is None else content.name)
 
-    @property
-    def resolved(self) -> dict[Hashable, Any]:
-        """Where callers' hints led, as long as the store chain stands where it stands."""
-        return self._heads.targets(self.store.head.id)
-
     def listings(self, noun: str, value: str) -> tuple[Listing, ...]:
         """The entries of the store chain under a noun and a value, those that nothing ended; each proven once."""
-        known = self._heads.listings(self.store.head.id)
-        found = known.get((noun, value))
+        found = self._listings.get((noun, value))
         if found is None:
             rows = self.reader.lookup(self.store.number, noun, value)
             listings = (self.listed(row) for row in rows)
-            found = known[noun, value] = tuple(one for one in listings if one.proven.ending is Ending.NONE)
+            found = tuple(one for one in listings if one.proven.ending is Ending.NONE)
+            if len(self._listings) >= MAX_LISTINGS:
+                self._listings.clear()
+                self.resolved.clear()
+            self._listings[noun, value] = found
         return found
 
     def placed(self, where: Chain, position: int) -> tuple[bytes, int]:
