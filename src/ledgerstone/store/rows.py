@@ -6,7 +6,6 @@ import struct
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import lru_cache
 from itertools import repeat
 from typing import Any, Final
@@ -161,33 +160,42 @@ def _prefix(digest: bytes) -> int:
     return int.from_bytes(digest[:8], "big", signed=True)
 
 
-@contextmanager
-def translated() -> Iterator[None]:
-    """SQLite's errors as Ledgerstone's."""
-    try:
-        yield
-    except (apsw.BusyError, apsw.LockedError) as error:
-        raise UnavailableError(
-            f"the store is locked by another process: {error}", hint="nothing was changed; try again"
-        ) from error
-    except (apsw.CorruptError, apsw.ConstraintError) as error:
-        raise CorruptionError(f"the database is damaged: {error}") from error
-    except apsw.ConnectionClosedError as error:
-        raise UnavailableError("this store was closed", hint="open it again") from error
-    except apsw.NotADBError as error:
-        raise FormatError(f"not a Ledgerstone store: {error}") from error
-    except (
-        apsw.FullError,
-        apsw.IOError,
-        apsw.CantOpenError,
-        apsw.ReadOnlyError,
-        apsw.PermissionsError,
-    ) as error:
-        raise UnavailableError(f"the store cannot be used: {error}", hint="nothing was changed") from error
-    except UnicodeEncodeError as error:
-        raise UsageError("text: valid Unicode, without lone surrogates") from error
-    except (apsw.SQLError, UnicodeDecodeError) as error:
-        raise CorruptionError(f"the database is not as it was made: {error}") from error
+class Translated:
+    """A block whose errors of SQLite come out as Ledgerstone's. It holds nothing, so that one serves all."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if error is not None:
+            _translate(error)
+
+
+def _translate(error: BaseException) -> None:
+    match error:
+        case apsw.BusyError() | apsw.LockedError():
+            raise UnavailableError(
+                f"the store is locked by another process: {error}", hint="nothing was changed; try again"
+            ) from error
+        case apsw.CorruptError() | apsw.ConstraintError():
+            raise CorruptionError(f"the database is damaged: {error}") from error
+        case apsw.ConnectionClosedError():
+            raise UnavailableError("this store was closed", hint="open it again") from error
+        case apsw.NotADBError():
+            raise FormatError(f"not a Ledgerstone store: {error}") from error
+        case apsw.FullError() | apsw.IOError() | apsw.CantOpenError() | apsw.ReadOnlyError() | apsw.PermissionsError():
+            raise UnavailableError(f"the store cannot be used: {error}", hint="nothing was changed") from error
+        case UnicodeEncodeError():
+            raise UsageError("text: valid Unicode, without lone surrogates") from error
+        case apsw.SQLError() | UnicodeDecodeError():
+            raise CorruptionError(f"the database is not as it was made: {error}") from error
+        case _:
+            pass
+
+
+TRANSLATED: Final = Translated()
 
 
 class SqliteReader:
@@ -663,16 +671,15 @@ class SqliteReader:
         return found
 
 
-@contextmanager
-def believed(reader: SqliteReader) -> Iterator[None]:
-    """Let what a column of a wrong type trips be damage, if SQLite finds any; else it is a fault of this program."""
-    try:
-        yield
-    except (TypeError, ValueError, AttributeError, struct.error) as error:
-        damage = reader.integrity()
-        if damage:
-            raise CorruptionError(f"the database is damaged: {damage[0]}") from error
-        raise
+# What a column of a wrong type trips.
+TRIPPED: Final = (TypeError, ValueError, AttributeError, struct.error)
+
+
+def check_tripped(reader: SqliteReader, error: Exception) -> None:
+    """CorruptionError if SQLite finds any damage that tripped somebody; else it is a fault of this program."""
+    damage = reader.integrity()
+    if damage:
+        raise CorruptionError(f"the database is damaged: {damage[0]}") from error
 
 
 class SqliteWriter(SqliteReader):
@@ -752,9 +759,9 @@ class SqliteWriter(SqliteReader):
                     known.digest,
                     known.memory,
                     known.version,
-                    known.kind.value,
-                    known.status.value,
-                    known.trust.value,
+                    known.kind,
+                    known.status,
+                    known.trust,
                     known.text_bytes,
                     known.body,
                     known.depth,
@@ -763,7 +770,7 @@ class SqliteWriter(SqliteReader):
                     known.sealed,
                     known.content_bytes,
                     known.ended_by,
-                    known.ending.value,
+                    known.ending,
                     _prefix(known.digest),
                 ),
             )

@@ -18,7 +18,7 @@ import apsw
 
 from ledgerstone.errors import FormatError, StoreError, UnavailableError, UnknownOutcomeError, UsageError
 from ledgerstone.store import schema
-from ledgerstone.store.rows import SqliteReader, SqliteWriter, believed, translated
+from ledgerstone.store.rows import TRANSLATED, TRIPPED, SqliteReader, SqliteWriter, check_tripped
 
 BUSY_TIMEOUT_MS: Final = 10_000
 # How long somebody who is just leaving may take to give the file back.
@@ -94,7 +94,7 @@ def _read_only(path: Path) -> apsw.Connection:
 @contextmanager
 def _opening(path: Path) -> Iterator[None]:
     """SQLite's errors as Ledgerstone's; a file that is no database, or that cannot be opened, by its name."""
-    with translated():
+    with TRANSLATED:
         try:
             yield
         except apsw.NotADBError as error:
@@ -132,7 +132,7 @@ def hold_file(path: Path) -> Iterator[SqliteReader | None]:
 
 def _held(connection: apsw.Connection, path: Path) -> SqliteReader | None:
     execute = connection.execute
-    with translated():
+    with TRANSLATED:
         try:
             connection.set_busy_timeout(ALONE_TIMEOUT_MS)
             # Whoever has the file open in WAL mode holds a lock that forbids to leave that mode.
@@ -293,14 +293,16 @@ class SqliteStore:
     @contextmanager
     def read(self) -> Iterator[SqliteReader]:
         """One consistent snapshot for the length of the block."""
-        with self._lock, translated():
+        with self._lock, TRANSLATED:
             self._usable()
             self._alone()
             self._connection.execute("BEGIN")
             reader = SqliteReader(self._connection, self._turn)
             try:
-                with believed(reader):
-                    yield reader
+                yield reader
+            except TRIPPED as error:
+                check_tripped(reader, error)
+                raise
             finally:
                 self._rollback()
 
@@ -318,15 +320,18 @@ class SqliteStore:
                 if self.fixed
                 else "to write, leave out --read-only (LEDGERSTONE_READ_ONLY) and name the key file",
             )
-        with self._lock, translated():
+        with self._lock, TRANSLATED:
             self._usable()
             self._alone()
             self._connection.execute("BEGIN IMMEDIATE")
             writer = SqliteWriter(self._connection, self._turn)
             try:
                 edits = writer.edits()
-                with believed(writer):
+                try:
                     yield writer
+                except TRIPPED as error:
+                    check_tripped(writer, error)
+                    raise
                 self._usable()
             except BaseException:
                 self._rollback()
@@ -408,14 +413,14 @@ class SqliteStore:
 
     def log(self) -> tuple[int, int]:
         """How many bytes the log has, and how many of its pages are not in the database yet; nothing is changed."""
-        with self._lock, translated():
+        with self._lock, TRANSLATED:
             self._usable()
             _, pages, folded = self._connection.execute("PRAGMA wal_checkpoint(NOOP)").get
         return self._wal.stat().st_size if self._wal.exists() else 0, max(pages - folded, 0)
 
     def copy(self, target: Path) -> None:
         """Write all of the store, as of one moment, into an empty file, without free pages and without a log."""
-        with self._lock, translated():
+        with self._lock, TRANSLATED:
             self._usable()
             self._connection.execute("VACUUM INTO ?", (str(target),))
 
@@ -431,7 +436,7 @@ class SqliteStore:
         Also how that left the files, if they looked as ``before`` until then and nobody else has touched them.
         """
         undone = []
-        with self._lock, translated():
+        with self._lock, TRANSLATED:
             self._usable()
             edits = SqliteReader(self._connection, self._turn).edits()
             ours = before == self.mark()
