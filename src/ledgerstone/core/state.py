@@ -137,6 +137,8 @@ def update(
     _refuse_misfits(count, changes, new_count, positions)
     if root is not None and count:
         known = {} if known is None else known
+        if positions == [count]:
+            return _appended(read, count, changes[count], root=root, known=known)
         # Whatever node holds both old and new positions holds the last old one.
         for position in (count - 1, *positions):
             if position < count:
@@ -167,6 +169,22 @@ def update(
             written[level, index] = children
             hashes[index] = node(children)
     return hashes[0], written
+
+
+def _appended(
+    read: Read, count: int, leaf: bytes, *, root: bytes, known: dict[Key, bytes]
+) -> tuple[bytes, dict[Key, bytes]]:
+    """The same for one more leaf, which most commits have: in every node above, what is new is the last child."""
+    _proven(read, count, count - 1, root=root, known=known)
+    old_height = height(count)
+    written: dict[Key, bytes] = {}
+    child, value = count, leaf
+    for level in range(height(count + 1)):
+        index, slot = child // FAN_OUT, child % FAN_OUT
+        before = known.get((level, index), b"") if level < old_height else root
+        written[level, index] = children = before[: HASH_BYTES * slot] + value
+        child, value = index, node(children)
+    return value, written
 
 
 def _refuse_misfits(count: int, changes: Mapping[int, bytes], new_count: int, positions: list[int]) -> None:
