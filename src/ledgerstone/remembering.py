@@ -267,7 +267,8 @@ def _writing(ledger: Ledger, caller: Caller, namespace: str) -> Writing:
 def _named(ledger: Ledger, namespace: str, key: str, request: _Request) -> Idempotency:
     """A request by its idempotency key, as a header holds it."""
     canonical.text(key, name="idempotency_key", least=1, most=MAX_IDEMPOTENCY_BYTES)
-    secret, content = _secret(ledger, namespace), canonical.encode([request.verb, request.wire])
+    # Of plain values all: the door has looked at each.
+    secret, content = _secret(ledger, namespace), canonical.encode([request.verb, request.wire], shaped=True)
     return Idempotency(
         key=canonical.keyed(secret, b"idempotency-key", key.encode()),
         content=canonical.keyed(secret, b"idempotency-content", content),
@@ -287,10 +288,10 @@ def _check_lasting(drafts: Sequence[Draft], now: int) -> None:
 
 def _told_of_kind(draft: Draft, answer: Remembered) -> Remembered:
     """The answer to a draft that said no kind, with a word where that of what it replaced could not be kept."""
-    kind, replaced = answer.record.kind.value, answer.replaced
-    if draft.kind is not None or replaced is None or replaced.kind.value == kind:
+    kind, replaced = answer.record.kind, answer.replaced
+    if draft.kind is not None or replaced is None or replaced.kind is kind:
         return answer
-    notice = f"it is a {kind}, and what it replaces a {replaced.kind.value}: name the kind to say which it is"
+    notice = f"it is a {kind}, and what it replaces a {replaced.kind}: name the kind to say which it is"
     return replace(answer, notices=(*answer.notices, notice))
 
 

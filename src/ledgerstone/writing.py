@@ -180,7 +180,7 @@ class Batch:
     def _new(self) -> Iterator[tuple[int, Admitted, int, int]]:
         """Each new entry: where it stands, what was admitted, and which commit ended it already and why, if one did."""
         for position, (admitted, change) in enumerate(zip(self._admitted, self._changes, strict=True), self.first):
-            born = (self.sequence if change.born else 0, change.born.value)
+            born = (self.sequence if change.born else 0, change.born)
             yield position, admitted, *self._ended.get(position, born)
 
     def _old_leaf(self, position: int) -> bytes:

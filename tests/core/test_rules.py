@@ -883,7 +883,9 @@ def test_the_time_of_a_draft_is_not_a_matter_of_its_type() -> None:
     """What is no time is refused as a text is, with its limits; what is no text is refused by its type."""
     wrong: Any = 2.0
 
-    rules.check_types(Draft(text="Cedar.", due=wrong))
+    with pytest.raises(RuleError, match="due: whole microseconds UTC from 0 to"):
+        rules.check_types(Draft(text="Cedar.", due=wrong))
+    rules.check_types(Draft(text="Cedar.", due=2))
 
     with pytest.raises(UsageError, match="key: text or None, not float"):
         rules.check_types(Draft(text="Cedar.", key=wrong))

@@ -103,18 +103,14 @@ def digest(noun: bytes, *parts: bytes) -> bytes:
 
     Parts are joined without lengths: all but the last are of a length the noun fixes.
     """
-    return sha256(_framed(noun, parts)).digest()
+    return sha256(b"".join((b"ledgerstone/", noun, b"/1\x00", *parts))).digest()
 
 
 def keyed(secret: bytes, noun: bytes, *parts: bytes) -> bytes:
     """HMAC-SHA-256 over the bytes ``digest`` takes, for what could be guessed; a secret has 16 or more."""
     if len(secret) < SECRET_BYTES_LEAST:
         raise UsageError(f"secret: at least {SECRET_BYTES_LEAST} bytes, not {len(secret)}")
-    return hmac.digest(secret, _framed(noun, parts), "sha256")
-
-
-def _framed(noun: bytes, parts: Iterable[bytes]) -> bytes:
-    return b"".join((b"ledgerstone/", noun, b"/1\x00", *parts))
+    return hmac.digest(secret, b"".join((b"ledgerstone/", noun, b"/1\x00", *parts)), "sha256")
 
 
 def commitment(salt: bytes, content: bytes) -> bytes:

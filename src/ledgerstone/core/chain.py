@@ -102,7 +102,7 @@ def seal(
         id=commit,
         signature=keyring.sign(signing.COMMIT, commit),
         frontier=frontier,
-        tile=merkle.append(frontier, sequence, commit)[1],
+        tile=merkle.append(frontier, sequence, commit)[1] if (sequence + 1) % SIGNATURE_EVERY == 0 else None,
     )
 
 

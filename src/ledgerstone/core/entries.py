@@ -503,7 +503,7 @@ def digest_of(data: bytes) -> bytes:
 
 def encode_content(content: Content) -> bytes:
     """The canonical bytes of a content."""
-    return canonical.encode({"format": FORMAT, **fields.write_object(content)})
+    return canonical.encode({"format": FORMAT, **fields.write_object(content)}, shaped=True)
 
 
 def decode_content(data: bytes) -> Content:

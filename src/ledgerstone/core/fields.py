@@ -6,6 +6,7 @@ import dataclasses
 import re
 from collections.abc import Callable
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, Final, NamedTuple, TypeVar
 
 from ledgerstone.core.values import MAX_INTEGER
@@ -87,7 +88,7 @@ def integer(least: int = 0, most: int = MAX_INTEGER) -> Shape:
 def word(enumeration: type[T]) -> Shape:
     """A member of a closed enumeration, written as its value."""
     members = {member.value: member for member in enumeration}  # type: ignore[attr-defined]
-    return _word(members, lambda member: member.value, f"not a {enumeration.__name__.lower()}")
+    return _word(members, attrgetter("_value_"), f"not a {enumeration.__name__.lower()}")
 
 
 def one_of(names: dict[str, T], write: Callable[[T], str]) -> Shape:
@@ -182,9 +183,7 @@ _CODECS: dict[type[Any], _Codec] = {}
 
 
 def _codec(cls: type[Any]) -> _Codec:
-    codec = _CODECS.get(cls)
-    if codec is None:
-        codec = _CODECS[cls] = _compile(cls)
+    codec = _CODECS[cls] = _compile(cls)
     return codec
 
 
@@ -264,7 +263,8 @@ def renewing(cls: type[T], *names: str) -> Callable[..., T]:
 
 def write_object(value: Any) -> dict[str, Any]:
     """The canonical object of a declared dataclass; fields at their absent value are left out."""
-    return _codec(type(value)).write(value)
+    cls = type(value)
+    return (_CODECS.get(cls) or _codec(cls)).write(value)
 
 
 def read_object(cls: type[T], value: Any, *, beside: int = 0) -> T:
@@ -275,7 +275,7 @@ def read_object(cls: type[T], value: Any, *, beside: int = 0) -> T:
     """
     if type(value) is not dict:
         raise ValueError("not an object")
-    codec = _codec(cls)
+    codec = _CODECS.get(cls) or _codec(cls)
     try:
         read: T = codec.read(value, beside)
     except (ValueError, KeyError, TypeError):

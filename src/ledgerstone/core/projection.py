@@ -56,7 +56,7 @@ def scoped_lookup(scope: Scope, owner: str | None, name: str) -> str:
 
 def name_lookup(of: NameOf, name: str, owner: str | None = None) -> str:
     """What finds the entry of a name; a session's name is its owner's own."""
-    return f"{of.value} {owner or ''} {name}"
+    return f"{of} {owner or ''} {name}"
 
 
 def alias_lookup(of: AliasOf, value: str) -> str:
@@ -139,8 +139,6 @@ def _name(content: Content | None) -> str:
 
 
 def _record(entry: RecordEntry, content: Content | None, slot: Slot, facts: Facts) -> Change:
-    sources = [facts.position(source) for source in entry.sources]
-    covers = [facts.position(cover) for cover in entry.covers]
     born = Ending.NONE
     if entry.held_by is not None:
         born = Ending.HELD
@@ -174,11 +172,16 @@ def _record(entry: RecordEntry, content: Content | None, slot: Slot, facts: Fact
         added=known,
         ended=ended,
         born=born,
-        sources=tuple(source for source in sources if source is not None),
-        covers=tuple(cover for cover in covers if cover is not None),
+        sources=_positions(entry.sources, facts),
+        covers=_positions(entry.covers, facts),
         live=True,
         indexed=True,
     )
+
+
+def _positions(digests: tuple[bytes, ...], facts: Facts) -> tuple[int, ...]:
+    found = map(facts.position, digests)
+    return tuple([position for position in found if position is not None]) if digests else ()
 
 
 def _settled(entry: CloseEntry | RetractEntry, target: bytes, slot: Slot, facts: Facts) -> Change:

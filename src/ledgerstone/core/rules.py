@@ -114,8 +114,9 @@ def check_drafts(drafts: tuple[Draft, ...], limits: Limits) -> None:
 
 
 def check_types(draft: Draft) -> None:
-    """What a draft is made of; UsageError names the field. Of times ``check_text`` says what they are."""
+    """What a draft is made of; UsageError names the field, RuleError a time that is none."""
     check_fields(draft, but=TIMES)
+    _check_times(draft)
 
 
 def check_text(draft: Draft, limits: Limits) -> None:
@@ -130,12 +131,17 @@ def check_text(draft: Draft, limits: Limits) -> None:
             canonical.text(value, name=name, least=1, most=MAX_SOURCE_BYTES)
     for name in ("tags", "triggers"):
         members = getattr(draft, name)
-        count_of(name, members, MAX_TAGS)
+        if members:
+            count_of(name, members, MAX_TAGS)
         for member in members:
             canonical.text(member, name=name, least=1, most=MAX_TAG_BYTES)
     for trigger in draft.triggers:
         if not telling(trigger):
             refuse("triggers", f"at least one word besides such as 'the' and 'to', not {trigger!a}")
+    _check_times(draft)
+
+
+def _check_times(draft: Draft) -> None:
     for name in TIMES:
         value = getattr(draft, name)
         if value is not None and not (type(value) is int and 0 <= value <= MAX_INTEGER):
@@ -272,6 +278,8 @@ def _known(text: str, facts: Facts) -> Known | None:
 
 
 def _cited(name: str, addresses: tuple[str, ...], most: int, facts: Facts) -> list[Known]:
+    if not addresses:
+        return []
     count_of(name, addresses, most)
     cited = []
     for address in addresses:
