@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from ledgerstone.core import recall
-from ledgerstone.core.values import DEFAULT_FLOOR, Page, Record, Trust
+from ledgerstone.core.values import DEFAULT_FLOOR, RECALLED, Page, Record, Trust
 from ledgerstone.errors import CorruptionError, UsageError
 from ledgerstone.identity import Identity, Visible
 from ledgerstone.reading import Chain, Reading
-from ledgerstone.recalling import RECALLED
 from ledgerstone.store.protocol import View
 
 BLOCK: Final = 64

@@ -31,6 +31,7 @@ from ledgerstone.errors import (
 from ledgerstone.following import check_fits
 from ledgerstone.identity import Identity
 from ledgerstone.ledger import Ledger, owner_of
+from ledgerstone.past import SnapshotFacts
 from ledgerstone.reading import Heads, Reading
 from ledgerstone.store import alone, copy_store, open_store
 from ledgerstone.store.protocol import LAST, Reader, Writer
@@ -249,7 +250,7 @@ def _part(ledger: Ledger, caller: Caller) -> None:
         for start in range(0, len(absent), MAX_DRAFTS):
             parting = PartingEntry(without=tuple(absent[start : start + MAX_DRAFTS]))
             block.store_commit([rules.plain(parting)], principal=principal, origin=origin)
-        facts = reading.facts(store)
+        facts = SnapshotFacts(reading, store)
         bodies = reader.entries(store.number, 0, LAST)
         left_out = [entries.digest_of(body) for place, body in bodies if reader.content(store.number, place) is None]
         left_out = [digest for digest in left_out if facts.own(digest) is not None]

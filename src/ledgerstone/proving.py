@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 
 from ledgerstone.core import chain, merkle, state
 from ledgerstone.core.authority import Caller
-from ledgerstone.core.entries import CloseEntry, RetractEntry
 from ledgerstone.core.namespaces import unknown
 from ledgerstone.core.proofs import (
     Checkpoint,
@@ -24,7 +23,7 @@ from ledgerstone.core.signing import Keyring
 from ledgerstone.core.values import Finding
 from ledgerstone.errors import CorruptionError, StoreError
 from ledgerstone.ledger import READ_ONLY_HINT, Ledger
-from ledgerstone.reading import Chain, Reading, Version
+from ledgerstone.reading import Chain, Reading
 from ledgerstone.store.protocol import Reader
 
 
@@ -48,9 +47,11 @@ def prove(reading: Reading, where: Chain, position: int, keyring: Keyring, *, te
     if version is None or row is None:
         raise CorruptionError(f"{where.namespace}: entry {position} is no version of a memory")
     proven, body = version.proven, version.body
+    bodies = (reader.entry(number, one.position) for one in reading.carried(where, position))
+    carried = [data for data in bodies if data is not None]
     data = make(
         Proof(
-            entries=tuple(_carried(reading, where, version)),
+            entries=tuple(carried),
             position=position,
             path=tuple(_path(reader, where, position)),
             head=SignedHead(header=reading.header(where, head.sequence), signature=row.signature),
@@ -63,23 +64,6 @@ def prove(reading: Reading, where: Chain, position: int, keyring: Keyring, *, te
     )
     check(data, keyring)
     return data
-
-
-def _carried(reading: Reading, where: Chain, version: Version) -> Iterator[bytes]:
-    """The bytes of a version's entry and of those that it carries on, down to the record."""
-    here = version.proven
-    while True:
-        data = reading.reader.entry(where.number, here.position)
-        if data is not None:
-            yield data
-        if not isinstance(here.entry, CloseEntry | RetractEntry):
-            return
-        below = here.entry.closes if isinstance(here.entry, CloseEntry) else here.entry.retracts
-        found = reading.facts(where).position(below)
-        carried = None if found is None else reading.version(where, found)
-        if carried is None:
-            raise CorruptionError(f"{where.namespace}: what entry {here.position} refers to is not there")
-        here = carried.proven
 
 
 def _path(reader: Reader, where: Chain, position: int) -> Iterator[bytes]:

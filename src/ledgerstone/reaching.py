@@ -23,6 +23,7 @@ from ledgerstone.core.values import Act, Ending, Kind, NameOf, Refusal, Retentio
 from ledgerstone.errors import CorruptionError, NotFoundError, UsageError
 from ledgerstone.identity import DEFAULT_NAME, DeniedError, Identity, parse_target
 from ledgerstone.ledger import Ledger, owner_of
+from ledgerstone.past import SnapshotFacts
 from ledgerstone.reading import Chain, Proven, Reading
 from ledgerstone.store.protocol import LAST, Reader
 
@@ -69,7 +70,7 @@ class Reach:
         reading.counted(where)
         self._reading = reading
         self._keep = keep
-        self.facts = reading.facts(where)
+        self.facts = SnapshotFacts(reading, where)
         self.where = where
         self.known: dict[int, Known] = {}
         self._own: dict[int, _Said] = {}

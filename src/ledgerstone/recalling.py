@@ -15,6 +15,7 @@ from ledgerstone.core.receipts import SCORER
 from ledgerstone.core.values import (
     DEFAULT_FLOOR,
     MAX_QUERY_BYTES,
+    RECALLED,
     Budget,
     Kind,
     Lane,
@@ -36,8 +37,6 @@ from ledgerstone.semantic import Lane as Encoding
 from ledgerstone.semantic import Raised, Scorer, judged, raised
 from ledgerstone.store.protocol import LAST, NOW, Candidate, Reader, View
 
-# A covered record is out of the recent lane only: precise words still find it.
-RECALLED: Final = frozenset({Standing.CURRENT, Standing.COVERED})
 # How many records the recent lane looks at in one go, and how many procedures and prospective records of a namespace
 # are held against the words of a query.
 RECENT_ROWS: Final = 128

@@ -7,11 +7,10 @@ from collections.abc import Iterable
 from typing import Final
 
 from ledgerstone.core import rules
-from ledgerstone.core.values import MAX_SIMILAR, Record, Similar
+from ledgerstone.core.values import MAX_SIMILAR, RECALLED, Record, Similar
 from ledgerstone.core.words import index_words, token
 from ledgerstone.identity import Identity
 from ledgerstone.reading import Chain, Reading
-from ledgerstone.recalling import RECALLED
 from ledgerstone.search import Sieve
 from ledgerstone.store.protocol import LAST
 

@@ -18,6 +18,7 @@ from ledgerstone.core.signing import Keyring
 from ledgerstone.core.values import DEFAULT_FLOOR, Ending, Kind, Report, Trust
 from ledgerstone.core.verify import Authorities, Base, Enrolled, Granted, Made, Replay, Replayed
 from ledgerstone.errors import CorruptionError
+from ledgerstone.past import SnapshotFacts
 from ledgerstone.reading import Chain, Heads, Listing, Reading
 from ledgerstone.store.protocol import ChainRow, Reader
 from ledgerstone.verifying import UNWATCHED, Watch, commits, promotions
@@ -325,7 +326,7 @@ class Earlier:
 
     def rejection(self, digest: bytes) -> bool:
         position = self.position(digest)
-        return position is not None and self._reading.facts(self._where).rejection(digest)
+        return position is not None and SnapshotFacts(self._reading, self._where).rejection(digest)
 
     def listed(self, noun: str, value: str) -> bool:
         rows = self._reading.reader.lookup(self._where.number, noun, value)

@@ -13,6 +13,7 @@ from ledgerstone.core.rules import Admitted
 from ledgerstone.core.values import Ending, Limits
 from ledgerstone.core.words import index_words, postings
 from ledgerstone.errors import CorruptionError
+from ledgerstone.past import SnapshotFacts
 from ledgerstone.reading import Chain, Proven, Reading, Version
 from ledgerstone.store.protocol import Step, WordRow, Writer
 
@@ -64,7 +65,7 @@ class Batch:
         self.first = 0 if where is None else where.head.counts.entries
         self.sequence = 0 if where is None else where.head.sequence + 1
         self.counts: Counts = NO_COUNTS if where is None else where.head.counts
-        self.facts = Folded(None if where is None else reading.facts(where))
+        self.facts = Folded(None if where is None else SnapshotFacts(reading, where))
         self._reading = reading
         self._store = store
         self.namespace = namespace

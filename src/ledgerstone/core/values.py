@@ -126,6 +126,8 @@ class Standing(enum.StrEnum):
     EXPIRED = "expired"
 
 
+# What stands. A covered record is out of the recent lane only: precise words still find it.
+RECALLED: Final = frozenset({Standing.CURRENT, Standing.COVERED})
 STANDING_OF_ENDING: Final = {
     Ending.NONE: Standing.CURRENT,
     Ending.SUPERSEDED: Standing.SUPERSEDED,
