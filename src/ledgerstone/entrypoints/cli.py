@@ -34,7 +34,7 @@ from ledgerstone.entrypoints import (
     cli_receipts,
     host,
 )
-from ledgerstone.entrypoints.frame import HELP, Door, Program, given_text, moment, verb, written
+from ledgerstone.entrypoints.frame import HELP, IDEMPOTENCY_KEY, Door, Program, given_text, moment, verb, written
 from ledgerstone.errors import UsageError
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def main(ctx: click.Context, /, *, read_only: bool, **flags: str | None) -> None
 @click.option("--place", help="The place within that source.")
 @click.option("--external", is_flag=True, help="It passes on what somebody else wrote; this only lowers its trust.")
 @click.option("--allow-secret", multiple=True, metavar="RULE", help="At a terminal: it is no credential. (many)")
-@click.option("--idempotency-key", metavar="NAME", help="Said again under the same name, it is not written twice.")
+@IDEMPOTENCY_KEY
 @verb
 def remember(
     door: Door, /, text: str, kind: str | None, scope: str | None, namespace: str | None, **options: Any
@@ -326,7 +326,7 @@ def history(door: Door, memory_id: str) -> None:
 @main.command
 @click.argument("target", metavar="ID")
 @click.option("--reason", help="Why it is done with.")
-@click.option("--idempotency-key", metavar="NAME", help="Said again under the same name, it is not written twice.")
+@IDEMPOTENCY_KEY
 @verb
 def close(door: Door, target: str, reason: str | None, idempotency_key: str | None) -> None:
     """Close an open task; its text stays as it was."""
@@ -339,7 +339,7 @@ def close(door: Door, target: str, reason: str | None, idempotency_key: str | No
 @click.argument("target", metavar="ID")
 @click.option("--reason", required=True, help="Why it is withdrawn.")
 @click.option("--reject", is_flag=True, help="Its value is wrong: said again, it is held, unless said at a terminal.")
-@click.option("--idempotency-key", metavar="NAME", help="Said again under the same name, it is not written twice.")
+@IDEMPOTENCY_KEY
 @verb
 def retract(door: Door, target: str, reason: str, idempotency_key: str | None, *, reject: bool) -> None:
     """Withdraw a memory: it leaves recall, and history keeps it."""

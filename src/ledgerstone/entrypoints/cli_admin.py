@@ -13,13 +13,12 @@ import click
 
 from ledgerstone.core.values import MAX_LIST, Act, Scope
 from ledgerstone.entrypoints import host, projects
-from ledgerstone.entrypoints.frame import FINDINGS, MCP_HINT, Door, moment, verb
+from ledgerstone.entrypoints.frame import FINDINGS, MCP_HINT, YES, Door, moment, verb
 from ledgerstone.errors import LedgerstoneError, NamespaceError, UsageError
 
 if TYPE_CHECKING:
     from ledgerstone.core.values import Finding, Report
 
-YES: Final = click.option("--yes", is_flag=True, help="Do not ask. Counts at a terminal only.")
 HOSTS: Final = ("claude-code", "codex", "cursor", "vscode")
 
 

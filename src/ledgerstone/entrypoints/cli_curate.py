@@ -8,7 +8,7 @@ import click
 
 from ledgerstone.core.values import Scope
 from ledgerstone.entrypoints import host
-from ledgerstone.entrypoints.frame import Door, given_text, moment, verb, written
+from ledgerstone.entrypoints.frame import IDEMPOTENCY_KEY, Door, given_text, moment, verb, written
 from ledgerstone.errors import UsageError
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ AT_ONCE: Final = 256
 @click.option("--covers", multiple=True, metavar="ADDRESS", help="A record that the summary stands for. (many)")
 @click.option("--source-of", "sources", multiple=True, metavar="ADDRESS", help="One it rests on besides. (many)")
 @click.option("--key", help="A name for what it is about.")
-@click.option("--idempotency-key", metavar="NAME", help="Said again under the same name, it is not written twice.")
+@IDEMPOTENCY_KEY
 @click.option("--plan", is_flag=True, help="Write nothing; show what could be condensed.")
 @click.option(
     "--before", callback=moment, metavar="TIME", help="With --plan: said before this.  [default: not the newest]"
@@ -99,7 +99,7 @@ def _told(group: Condensable) -> str:
 @click.argument("target", metavar="ID")
 @click.option("--scope", type=click.Choice([each.value for each in _WIDER]), help="Where to.")
 @click.option("--namespace", metavar="ID", help="One namespace by its id, in place of a scope.")
-@click.option("--idempotency-key", metavar="NAME", help="Said again under the same name, it is not written twice.")
+@IDEMPOTENCY_KEY
 @verb
 def promote(door: Door, target: str, scope: str | None, namespace: str | None, idempotency_key: str | None) -> None:
     """Let a memory come to a wider scope; prints its address there.

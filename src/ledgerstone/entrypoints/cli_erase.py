@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ledgerstone.core.values import MAX_GET, Retention
-from ledgerstone.entrypoints.frame import UNWELL, Door, moment, verb
+from ledgerstone.entrypoints.frame import UNWELL, YES, Door, beginnings, moment, verb
 from ledgerstone.errors import UsageError
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ _KEEP: Final = click.option(
 _DRY_RUN: Final = click.option(
     "--dry-run", is_flag=True, help="Only say what would go; in a pipe too, of what may be read."
 )
-_YES: Final = click.option("--yes", is_flag=True, help="Do not ask. Counts at a terminal only.")
 
 
 @click.command
@@ -35,7 +34,7 @@ _YES: Final = click.option("--yes", is_flag=True, help="Do not ask. Counts at a 
 @click.option("--reason", help="Why; this stays, so say nothing of the text.")
 @_KEEP
 @_DRY_RUN
-@_YES
+@YES
 @verb
 def forget(door: Door, /, targets: tuple[str, ...], reason: str | None, keep: tuple[str, ...], **asked: Any) -> None:
     """Erase texts for good; the chain still verifies.
@@ -67,7 +66,7 @@ def forget(door: Door, /, targets: tuple[str, ...], reason: str | None, keep: tu
 @click.option("--before", callback=moment, metavar="TIME", help="With --retention: and was said before this.")
 @_KEEP
 @_DRY_RUN
-@_YES
+@YES
 @verb
 def expire(
     door: Door, retention: str | None, before: int | None, keep: tuple[str, ...], *, dry_run: bool, yes: bool
@@ -93,12 +92,13 @@ def _settle(door: Door, act: Callable[..., Forgotten], *, dry_run: bool, yes: bo
         # Elsewhere than at a terminal the act itself is refused, before anything is shown.
         if dry_run or door.terminal:
             plan = act(memory, dry_run=True)
+            texts = {} if door.json else beginnings(memory, plan.addresses[:MAX_GET])
             if dry_run:
-                door.answer(wire.forgotten(plan), lambda: shown.forgotten(plan, _texts(memory, plan)))
+                door.answer(wire.forgotten(plan), lambda: shown.forgotten(plan, texts))
                 return
             if plan.addresses or plan.names or plan.reasons:
                 if not door.json:
-                    click.echo(shown.forgotten(plan, _texts(memory, plan)), err=True)
+                    click.echo(shown.forgotten(plan, texts), err=True)
                 door.confirm(f"Erase {shown.reached(plan)} for good?", yes=yes)
         done = act(memory, dry_run=False)
     door.answer(wire.forgotten(done), lambda: shown.forgotten(done))
@@ -118,15 +118,6 @@ def _width() -> int | None:
     from shutil import get_terminal_size
 
     return get_terminal_size().columns
-
-
-def _texts(memory: Memory, plan: Forgotten) -> dict[str, str]:
-    """How the first of the texts begin, as far as they can be read from here."""
-    from ledgerstone.entrypoints import shown
-
-    first = plan.addresses[:MAX_GET]
-    records = memory.get_many(first) if first else ()
-    return {record.address: shown.brief(record) for record in records if record is not None}
 
 
 COMMANDS: Final = (forget, expire)

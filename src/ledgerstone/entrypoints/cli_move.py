@@ -13,8 +13,8 @@ import click
 
 from ledgerstone.core.values import Kind
 from ledgerstone.entrypoints import host
-from ledgerstone.entrypoints.cli_admin import YES, keys
-from ledgerstone.entrypoints.frame import Door, verb
+from ledgerstone.entrypoints.cli_admin import keys
+from ledgerstone.entrypoints.frame import YES, Door, verb
 from ledgerstone.errors import UnavailableError, UsageError
 
 if TYPE_CHECKING:

@@ -7,14 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from ledgerstone.core.values import MAX_GET
-from ledgerstone.entrypoints.frame import Door, verb
+from ledgerstone.entrypoints.frame import Door, beginnings, verb
 
 if TYPE_CHECKING:
-    from ledgerstone.memory import Memory
     from ledgerstone.receipts import Explained
-
-QUERY_SHOWN: Final = 60
 
 
 @click.command
@@ -56,29 +52,14 @@ def explain(door: Door, receipt: str) -> None:
 
     with door.memory() as memory:
         found = memory.explain(receipt)
-        door.answer(wire.receipt(found), lambda: "\n".join(_lines(found, _texts(memory, found))))
+        addresses = [item.address for item in found.items if item.address is not None]
+        door.answer(wire.receipt(found), lambda: "\n".join(_lines(found, beginnings(memory, addresses))))
 
 
 def _query(found: Explained) -> str:
     from ledgerstone.entrypoints import shown
 
-    if found.query is None:
-        return "(erased)"
-    text = shown.one_line(found.query)
-    return text if len(text) <= QUERY_SHOWN else f"{text[: QUERY_SHOWN - 1]}…"
-
-
-def _texts(memory: Memory, found: Explained) -> dict[str, str]:
-    """How the texts begin that are still there, by address."""
-    from ledgerstone.entrypoints import shown
-
-    addresses = [item.address for item in found.items if item.address is not None]
-    records = [
-        record
-        for start in range(0, len(addresses), MAX_GET)
-        for record in memory.get_many(addresses[start : start + MAX_GET])
-    ]
-    return {record.address: shown.brief(record) for record in records if record is not None}
+    return "(erased)" if found.query is None else shown.brief(found.query)
 
 
 def _ranking(scorer: str) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, Final, NoReturn, P
 
 import click
 
+from ledgerstone.core.values import MAX_GET
 from ledgerstone.entrypoints import host
 from ledgerstone.errors import LedgerstoneError, NamespaceError, UnavailableError, UsageError
 
@@ -23,6 +24,10 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 MCP_HINT: Final = "install it from the checkout: pip install '.[mcp]'"
+YES: Final = click.option("--yes", is_flag=True, help="Do not ask. Counts at a terminal only.")
+IDEMPOTENCY_KEY: Final = click.option(
+    "--idempotency-key", metavar="NAME", help="Said again under the same name, it is not written twice."
+)
 UNWELL: Final = 1
 FINDINGS: Final = 4
 INTERRUPTED: Final = 130
@@ -243,6 +248,15 @@ def given_text(argument: str) -> str:
         ) from None
 
 
+def beginnings(memory: Memory, addresses: Sequence[str]) -> dict[str, str]:
+    """How texts begin, by address, as far as they are there and can be read from here."""
+    from ledgerstone.entrypoints.shown import brief
+
+    parts = [addresses[start : start + MAX_GET] for start in range(0, len(addresses), MAX_GET)]
+    records = [record for part in parts for record in memory.get_many(part)]
+    return {record.address: brief(record.text) for record in records if record is not None}
+
+
 def written(door: Door, answer: Remembered) -> None:
     """Show what a write came to: its address, and beside it where it stands."""
     from ledgerstone.entrypoints import wire
@@ -264,7 +278,7 @@ def written(door: Door, answer: Remembered) -> None:
         how = "says the same" if one.same else f"shares {one.overlap // 10} % of its words"
         door.say(f"{one.address} {how}: if this corrects it, use --replaces or retract one")
     if answer.replaced is not None and answer.replaced.text not in {None, found.text}:
-        door.say(f"it replaces {answer.replaced.address}: {brief(answer.replaced)}")
+        door.say(f"it replaces {answer.replaced.address}: {brief(answer.replaced.text)}")
     if found.standing.value == "contested":
         door.say("it is contested: what it would replace has a higher trust and stays current")
     if found.standing.value == "held":

@@ -175,9 +175,9 @@ def columns(rows: Iterable[tuple[str, ...]]) -> str:
     return "\n".join(line(*row) for row in table)
 
 
-def brief(record: Record) -> str:
-    """How a text begins, within a line."""
-    text = one_line(record.text or "")
+def brief(text: str | None) -> str:
+    """How a text begins, within a line; nothing of one that was erased."""
+    text = one_line(text or "")
     return text if len(text) <= BRIEF_CHARACTERS else f"{text[: BRIEF_CHARACTERS - 1]}…"
 
 
