@@ -71,7 +71,8 @@ class Settled:
             return
         mark = _AS_IT_STANDS if row == known else _AS_IT_BEGAN if _begun(row) == known else 0
         if mark:
-            self._marks.extend(bytes(max(0, position + 1 - len(self._marks))))
+            if position >= len(self._marks):
+                self._marks.extend(bytes(position + 1 - len(self._marks)))
             self._marks[position] = mark
             bit = hash(known.memory) % _BITS
             self._memories[bit // 8] |= 1 << bit % 8

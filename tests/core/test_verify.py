@@ -415,6 +415,41 @@ def test_the_grant_of_a_commit_is_judged(fields: dict[str, Any], *, allows: bool
     assert faults(pen) == ([] if allows else [("grant", 1)])
 
 
+def test_a_grant_that_ran_out_between_two_commits_is_found() -> None:
+    """That it allowed the one before, by the same hand and at the same point of the store, says nothing."""
+    pen = project_chain(store_chain(grant(9, Act.WRITE, expires=NOON + 2)))
+
+    for after in (0, 1, 2, 3):
+        entry = rules.enter(Draft(text="Cedar."), writing(seed=after), pen.folded)
+        pen.write(entry, stamp=pen.stamp(grant=opaque("grt", 9), at=NOON + after))
+
+    assert faults(pen) == [("grant", 3), ("grant", 4)]
+
+
+@pytest.mark.parametrize(
+    ("stamp", "header", "code"),
+    [
+        ({"principal": BOB}, {}, "grant"),
+        ({"grant": opaque("grt", 8)}, {}, "grant"),
+        ({"grant": None}, {}, "grant"),
+        ({}, {"signer": opaque("key", 8)}, "rule"),
+        ({}, {"store": StorePoint(sequence=0, id=bytes(32))}, "store"),
+    ],
+)
+def test_who_made_a_commit_is_judged_after_a_right_one(
+    stamp: dict[str, Any], header: dict[str, Any], code: str
+) -> None:
+    """Each time that it is wrong, and not when it is right again."""
+    pen = project_chain()
+    pen.remember("Cedar.")
+
+    for seed in (1, 2):
+        pen.write(rules.enter(Draft(text="Elm."), writing(seed=seed), pen.folded), stamp=pen.stamp(**stamp), **header)
+    pen.remember("Oak.")
+
+    assert faults(pen) == [(code, 2), (code, 3)]
+
+
 @pytest.mark.parametrize(("act", "allows"), [(Act.FORGET, True), (Act.WRITE, False)])
 def test_an_erasure_takes_a_grant_of_its_own(act: Act, *, allows: bool) -> None:
     """To forget; a grant to write is not enough, and that to forget is not enough to write."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from ledgerstone.core.entries import GrantEntry
 from ledgerstone.core.namespaces import ProjectHints
@@ -58,8 +58,7 @@ class Caller:
         check_fields(self)
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """A namespace as authority sees it; ``namespace`` is None for one that is yet to be made."""
 
     namespace: str | None

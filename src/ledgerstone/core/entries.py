@@ -562,13 +562,13 @@ class _Alike(NamedTuple):
         if min(numbers) < 0 or max(numbers) > MAX_INTEGER:
             return None
         header = self.header
-        return _next_header(
+        return _renewed_header(
             header,
             numbers[6],
             hashes[1],
             hashes[3],
-            _next_counts(header.counts, *numbers[:6]),
-            _next_stamp(header.stamp, numbers[7]),
+            renewed_counts(header.counts, *numbers[:6]),
+            _renewed_stamp(header.stamp, numbers[7]),
             hashes[:1],
             hashes[2],
         )
@@ -581,9 +581,9 @@ _NEW: Final = re.compile(
     rb'"(?:current|entries|indexed|live|open|records|history|parent|sequence|at|state)":\[?"?([0-9a-f]+)'
 )
 _SPELLED: Final = (*[b"%d"] * 6, *[b"%b"] * 3, *[b"%d"] * 2, b"%b")
-_next_header: Final = fields.renewing(Header, "sequence", "history", "state", "counts", "stamp", "entries", "parent")
-_next_counts: Final = fields.renewing(Counts, "current", "entries", "indexed", "live", "open", "records")
-_next_stamp: Final = fields.renewing(Stamp, "at")
+_renewed_header: Final = fields.renewing(Header, "sequence", "history", "state", "counts", "stamp", "entries", "parent")
+renewed_counts: Final = fields.renewing(Counts, "current", "entries", "indexed", "live", "open", "records")
+_renewed_stamp: Final = fields.renewing(Stamp, "at")
 
 
 def _decode(cls: type[T], data: bytes, what: str) -> T:

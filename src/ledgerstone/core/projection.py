@@ -23,6 +23,7 @@ from ledgerstone.core.entries import (
     RetractEntry,
     RevokeEntry,
     SettingEntry,
+    renewed_counts,
 )
 from ledgerstone.core.facts import Change, Facts, Known, Own, Slot
 from ledgerstone.core.values import DEFAULT_FLOOR, AliasOf, Ending, NameOf, Scope, Status, Trust
@@ -149,19 +150,19 @@ def _record(entry: RecordEntry, content: Content | None, slot: Slot, facts: Fact
     if previous is not None and previous.current:
         ended = ((previous.position, Ending.SUPERSEDED), *undermined(previous, facts))
     known = Known(
-        position=slot.position,
-        sequence=slot.sequence,
-        digest=slot.digest,
-        memory=entry.memory,
-        version=entry.version,
-        kind=entry.kind,
-        status=entry.status,
-        trust=entry.trust,
-        text_bytes=entry.content.text_bytes,
-        body=slot.position,
-        depth=entry.depth,
-        key=content.key if content is not None else None,
-        expires=entry.expires,
+        slot.position,
+        slot.sequence,
+        slot.digest,
+        entry.memory,
+        entry.version,
+        entry.kind,
+        entry.status,
+        entry.trust,
+        entry.content.text_bytes,
+        slot.position,
+        entry.depth,
+        content.key if content is not None else None,
+        entry.expires,
         sealed=True,
         content_bytes=entry.content.bytes,
         ended_by=slot.sequence if born else 0,
@@ -473,7 +474,7 @@ def undermined(known: Known, facts: Facts, ending: Ending = Ending.SUPERSEDED) -
 def searchable(content: Content) -> str:
     """The text of a record that its words are cut from."""
     parts = (content.key, content.title, *content.tags, *content.triggers, content.text)
-    return "\n".join(part for part in parts if part)
+    return "\n".join([part for part in parts if part])
 
 
 def obligation(known: Known) -> bool:
@@ -496,11 +497,5 @@ def counted(counts: Counts, change: Change, ended: Iterable[Known]) -> Counts:
         if known.position in change.erased:
             live -= known.sealed
             indexed -= known.status is not Status.RETRACTED
-    return Counts(
-        entries=counts.entries + 1,
-        records=counts.records + (added is not None),
-        live=live,
-        current=current,
-        open=open_tasks,
-        indexed=indexed,
-    )
+    records = counts.records + (added is not None)
+    return renewed_counts(counts, current, counts.entries + 1, indexed, live, open_tasks, records)

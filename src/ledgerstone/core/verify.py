@@ -25,6 +25,7 @@ from ledgerstone.core.entries import (
     RecordEntry,
     RevokeEntry,
     Sealed,
+    StorePoint,
 )
 from ledgerstone.core.facts import Change, Facts, Slot
 from ledgerstone.core.projection import NO_COUNTS, Folded, counted, project
@@ -123,7 +124,10 @@ class Authorities:
 
     def key_at(self, sequence: int) -> str | None:
         """The id of the key in force once the store chain had that commit."""
-        return next((key.entry.key for key in reversed(self.keys) if key.since <= sequence), None)
+        for entry, since in reversed(self.keys):
+            if since <= sequence:
+                return entry.key
+        return None
 
     def signed(self, keyring: signing.Keyring, signer: str, commit: bytes, signature: bytes) -> bool:
         """Whether a key that is trusted, or that the store chain enrolled, made a signature that is kept.
@@ -226,11 +230,14 @@ class Replay:
         "_digests",
         "_erased",
         "_frontier",
+        "_judged",
         "_key",
         "_sequences",
         "_stamps",
+        "_until",
         "authorities",
         "counts",
+        "due",
         "ended",
         "findings",
         "first",
@@ -263,8 +270,9 @@ class Replay:
         self.folded = Folded(settled if base is None else base.facts)
         self.head: Head | None = None if base is None else base.head
         self.counts: Counts = NO_COUNTS if base is None else base.head.counts
-        # The first commit that is replayed here, where its first entry stands, and where the next entry will.
-        self.since = self.due
+        # The sequence of the next commit, which is the first that is replayed here; where its first entry stands, and
+        # where the next entry will.
+        self.due = self.since = 0 if self.head is None else self.head.sequence + 1
         self.first = self.size = self.counts.entries
         self.whole = True
         self.ended: dict[int, tuple[int, int]] = {}
@@ -280,6 +288,9 @@ class Replay:
         self._erased = 0
         # The commits that were the last of a key: their signatures are kept.
         self.lasts: set[int] = set()
+        # The makers of a commit that were found to be allowed to make it, and until when they are.
+        self._judged: tuple[StorePoint | None, str, str, str | None, Act] | None = None
+        self._until = 0
         # How many keys had come when the head was made.
         self._key = 0 if base is None else len(authorities.keys)
 
@@ -304,9 +315,7 @@ class Replay:
         if wrong is not None:
             self.find("chain", sequence, f"commit {sequence} {wrong}")
         self.size, self.whole = self.place(header), self.whole and sequence == self.due
-        self._judge_stamp(header, bodies)
-        if self.head is not None or not self.store:
-            self._judge_signer(header)
+        self._judge_makers(header, bodies)
         digests = tuple(map(entries.digest_of, bodies))
         if digests != header.entries:
             self.find("entries", sequence, "the entries are not those that the header lists")
@@ -341,11 +350,6 @@ class Replay:
             self.find("export", sequence, "is not the commit that was exported")
         return replayed
 
-    @property
-    def due(self) -> int:
-        """The sequence of the next commit."""
-        return 0 if self.head is None else self.head.sequence + 1
-
     def place(self, header: Header) -> int:
         """Where the first entry of the next commit stands; after a gap its own header says so."""
         if self.whole and header.sequence == self.due:
@@ -354,6 +358,7 @@ class Replay:
 
     def _grow(self, commit: bytes, header: Header) -> None:
         """Take a commit up as the head."""
+        self.due = header.sequence + 1
         if not self.whole:
             self.head = Head(commit, header, ())
             return
@@ -470,12 +475,25 @@ class Replay:
             self.find("erased", sequence, f"erased {self._erased} versions, and the store chain notes {noted}")
         self._erased = 0
 
-    def _judge_stamp(self, header: Header, bodies: Sequence[bytes]) -> None:
-        """A namespace's commit names a grant that stood at its point of the store chain and allows it."""
+    def _judge_makers(self, header: Header, bodies: Sequence[bytes]) -> None:
+        """Grant and signer of a commit; a namespace's need no second look where they are those of the one before."""
         if self.store:
             if header.store is not None:
                 self.find("store", header.sequence, "names itself")
+            if self.head is not None:
+                self._judge_signer(header)
             return
+        stamp, told = header.stamp, len(self.findings)
+        act = Act.CREATE if header.sequence == 0 else _act_of(bodies)
+        makers = header.store, header.signer, stamp.principal, stamp.grant, act
+        if makers == self._judged and stamp.at < self._until:
+            return
+        self._judge_stamp(header, act)
+        self._judge_signer(header)
+        self._judged = makers if len(self.findings) == told else None
+
+    def _judge_stamp(self, header: Header, act: Act) -> None:
+        """A namespace's commit names a grant that stood at its point of the store chain and allows it."""
         point, stamp = header.store, header.stamp
         if point is None or self.authorities.point(point.sequence) != point.id:
             self.find("store", header.sequence, "does not name a commit of the store chain")
@@ -489,13 +507,13 @@ class Replay:
             self.find("grant", header.sequence, "names no grant of the store chain")
             return
         grant = granted.entry
-        act = Act.CREATE if header.sequence == 0 else _act_of(bodies)
         place = Place(self.namespace, made.entry.scope, made.entry.owner)
         stands = granted.since <= point.sequence and (granted.until is None or granted.until > point.sequence)
         unexpired = grant.expires is None or grant.expires > stamp.at
         allowed = (grant.principal, grant.act) == (stamp.principal, act) and reaches(grant, place)
         if not (allowed and stands and unexpired and made.since <= point.sequence):
             self.find("grant", header.sequence, f"grant {grant.grant} did not allow this commit")
+        self._until = MAX_INTEGER + 1 if grant.expires is None else grant.expires
 
     def _judge_signer(self, header: Header) -> None:
         """A commit is signed by the key in force at its point of the store chain; of which some end there."""
@@ -566,15 +584,16 @@ class Replay:
 def _act_of(bodies: Sequence[bytes]) -> Act:
     """What a commit's grant must allow: an erasure stands alone, and a promotion first."""
     # Entries hold no text, so that nothing but a noun can read like one.
-    if bodies and b'"entry":"promotion"' in bodies[0]:
+    noun = bodies[0].partition(b'"entry":')[2] if bodies else b""
+    if noun.startswith(b'"promotion"'):
         return Act.PROMOTE
-    return Act.FORGET if len(bodies) == 1 and b'"entry":"erasure"' in bodies[0] else Act.WRITE
+    return Act.FORGET if len(bodies) == 1 and noun.startswith(b'"erasure"') else Act.WRITE
 
 
 def _arrived(namespace: str, sequence: int, drawn: Sequence[tuple[Entry, Content | None]]) -> list[Arrived]:
     """The promotion that a commit is made of, with its record."""
-    match [entry for entry, _ in drawn]:
-        case [PromotionEntry() as promotion, RecordEntry() as record]:
+    match drawn:
+        case [(PromotionEntry() as promotion, _), (RecordEntry() as record, _)]:
             return [Arrived(namespace, sequence, promotion, record)]
         case _:
             return []
