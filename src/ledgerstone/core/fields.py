@@ -219,8 +219,7 @@ def _reading(cls: type[Any], wire: str, scope: dict[str, Any], beside: str = "0"
     """Lines that make an object of a class out of the dict in a variable, what is nested in it included."""
     specs = _specs(cls)
     required = sum(absent is _ABSENT for _, _, absent in specs)
-    scope |= {"_new": object.__new__, f"_cls{wire}": cls}
-    scope |= {f"_set{wire}_{name}": cls.__dict__[name].__set__ for name, _, _ in specs}
+    scope |= {f"_blank{wire}": _blank(cls), f"_cls{wire}": cls}
     lines = [f"_found{wire} = {beside} + {required}"]
     for name, shape, absent in specs:
         made = f"{wire}_{name}"
@@ -241,9 +240,17 @@ def _reading(cls: type[Any], wire: str, scope: dict[str, Any], beside: str = "0"
                 f" _found{wire} += 1",
                 f"else: {made} = _absent{made}",
             ]
-    # Filled slot by slot, as a frozen dataclass's own __init__ does it, at a third of the cost.
-    lines += [f"if _found{wire} != len({wire}): raise ValueError", f"{wire} = _new(_cls{wire})"]
-    return [*lines, *(f"_set{wire}_{name}({wire}, {wire}_{name})" for name, _, _ in specs)]
+    lines += [f"if _found{wire} != len({wire}): raise ValueError", f"{wire} = _blank{wire}()"]
+    lines += [f"{wire}.{name} = {wire}_{name}" for name, _, _ in specs]
+    return [*lines, f"{wire}.__class__ = _cls{wire}"]
+
+
+def _blank(cls: type[Any]) -> type[Any]:
+    """A class with the slots of a frozen one, and free to fill them: what it makes is given the other's class then.
+
+    A sixth of the cost of the frozen one's own ``__init__``.
+    """
+    return type(cls.__name__, cls.__bases__, {"__slots__": cls.__slots__})
 
 
 def renewing(cls: type[T], *names: str) -> Callable[..., T]:
@@ -251,12 +258,10 @@ def renewing(cls: type[T], *names: str) -> Callable[..., T]:
 
     As ``dataclasses.replace``, values in the order of the names, at a fifth of the cost.
     """
-    every = [name for name, _, _ in _specs(cls)]
-    scope: dict[str, Any] = {"_new": object.__new__, "_cls": cls}
-    scope |= {f"_set_{name}": cls.__dict__[name].__set__ for name in every}
-    lines = [f"def _renew(_like, {', '.join(names)}):", " _made = _new(_cls)"]
-    lines += [f" _set_{name}(_made, {name if name in names else f'_like.{name}'})" for name in every]
-    exec("\n".join([*lines, " return _made"]), scope)  # noqa: S102 - as above
+    scope: dict[str, Any] = {"_blank": _blank(cls), "_cls": cls}
+    lines = [f"def _renew(_like, {', '.join(names)}):", " _made = _blank()"]
+    lines += [f" _made.{name} = {name if name in names else f'_like.{name}'}" for name, _, _ in _specs(cls)]
+    exec("\n".join([*lines, " _made.__class__ = _cls", " return _made"]), scope)  # noqa: S102 - as above
     renew: Callable[..., T] = scope["_renew"]
     return renew
 
