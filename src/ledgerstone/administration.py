@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from ledgerstone.block import Block
 from ledgerstone.core import canonical, rules
 from ledgerstone.core.authority import Caller, Place
 from ledgerstone.core.entries import (
@@ -36,7 +37,7 @@ from ledgerstone.core.values import (
 )
 from ledgerstone.errors import CorruptionError, NamespaceError, NotFoundError, UsageError
 from ledgerstone.identity import Identity, Target
-from ledgerstone.ledger import Block, Ledger, owner_of
+from ledgerstone.ledger import Ledger
 from ledgerstone.reading import Listing, Reading
 from ledgerstone.store.protocol import Row, Writer
 from ledgerstone.verifying import Gone
@@ -394,7 +395,7 @@ def status(ledger: Ledger, caller: Caller) -> dict[str, Any]:
         head = reading.store.head
         return {
             "store": reading.store.namespace,
-            "owner": reading.named(owner_of(reading)),
+            "owner": reading.named(reading.owner),
             "sequence": head.sequence,
             "head": head.id.hex(),
             "signer": next(iter(reading.keyring.public)),

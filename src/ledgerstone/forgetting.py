@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from ledgerstone import reaching, traces
 from ledgerstone.anchors import Anchors
+from ledgerstone.block import Block
 from ledgerstone.core import canonical, receipts, rules
 from ledgerstone.core.authority import Caller, Place
 from ledgerstone.core.entries import (
@@ -34,7 +35,7 @@ from ledgerstone.core.values import (
 from ledgerstone.core.words import index_words, postings
 from ledgerstone.errors import LedgerstoneError, UnavailableError, UsageError
 from ledgerstone.identity import Identity, Target
-from ledgerstone.ledger import Block, Ledger
+from ledgerstone.ledger import Ledger
 from ledgerstone.reaching import Reach
 from ledgerstone.reading import Reading
 from ledgerstone.store.protocol import LAST, Reader, Store, Writer
@@ -184,7 +185,7 @@ def _carry_out(
             for reach in reaches:
                 if reach.known or reach.own:
                     _note(block.reading, reach, gone)
-                    commits += _erase(ledger, block, reach, reason)
+                    commits += _erase(block, reach, reason)
             _strike_queries(block.writer, reaches, gone)
             # Before the commit: whoever dies after it has then said what it erased.
             unkept = _remembering(ledger, lambda anchors: anchors.mean(gone.commitments)) if commits else []
@@ -315,7 +316,7 @@ def _said(content: Content) -> Iterator[str]:
     yield from (*content.tags, *content.triggers)
 
 
-def _erase(ledger: Ledger, block: Block, reach: Reach, reason: str | None) -> list[tuple[str, int]]:
+def _erase(block: Block, reach: Reach, reason: str | None) -> list[tuple[str, int]]:
     """The erasure commits of one namespace, each of one entry, and the note of them in the store chain."""
     digests = [known.digest for _, known in sorted(reach.known.items()) if known.body == known.position]
     strikes = [said.digest for said in reach.own.values()]
@@ -324,13 +325,11 @@ def _erase(ledger: Ledger, block: Block, reach: Reach, reason: str | None) -> li
     place = block.identity.place(reach.where.namespace)
     if place is None:  # pragma: no cover - a chain that was found has a place
         raise unknown(reach.where.namespace)
-    commits = [_erase_part(ledger, block, place, _entry(block, reason, erases=part)) for part in _parts(digests)]
+    commits = [_erase_part(block, place, _entry(block, reason, erases=part)) for part in _parts(digests)]
     if commits:
         namespace, sequence = commits[-1]
         block.store_commit([rules.plain(ErasedEntry(namespace=namespace, sequence=sequence, count=len(reach.known)))])
-    return commits + [
-        _erase_part(ledger, block, place, _entry(block, reason, strikes=part)) for part in _parts(strikes)
-    ]
+    return commits + [_erase_part(block, place, _entry(block, reason, strikes=part)) for part in _parts(strikes)]
 
 
 def _parts(digests: list[bytes]) -> Iterator[tuple[bytes, ...]]:
@@ -339,11 +338,11 @@ def _parts(digests: list[bytes]) -> Iterator[tuple[bytes, ...]]:
         yield tuple(digests[start : start + MAX_DRAFTS])
 
 
-def _erase_part(ledger: Ledger, block: Block, place: Place, erasure: Admitted) -> tuple[str, int]:
+def _erase_part(block: Block, place: Place, erasure: Admitted) -> tuple[str, int]:
     """One erasure commit of a namespace."""
     batch = block.settle(Target(place, None, ""), Act.FORGET)
     batch.add(erasure)
-    return batch.namespace, batch.append(block.writer, ledger.keyring).head.sequence
+    return batch.namespace, batch.append(block.writer).head.sequence
 
 
 def _strike_names(block: Block, strikes: tuple[bytes, ...], reason: str | None) -> tuple[str, int]:

@@ -1,35 +1,31 @@
-"""An opened store as all its callers share it, and the write block in which one caller's commits follow one another."""
+"""An opened store as all its callers share it: what was proven and seen of it, its blocks, refusals not yet written."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Final
 
 from ledgerstone import resuming, verifying
 from ledgerstone.anchors import Anchors, abandons
-from ledgerstone.core import canonical, entries, rules
-from ledgerstone.core.authority import LOCAL_GRANTS, UNOWNED, Caller, Denial, Place
+from ledgerstone.block import Block
+from ledgerstone.core import canonical, rules
+from ledgerstone.core.authority import LOCAL_GRANTS, UNOWNED, Caller, Denial
 from ledgerstone.core.entries import (
-    AliasEntry,
     Content,
     GenesisEntry,
     GrantEntry,
-    Idempotency,
     KeyEntry,
     NameEntry,
-    NamespaceEntry,
     RefusalEntry,
     Stamp,
-    StorePoint,
 )
 from ledgerstone.core.rendering import first
-from ledgerstone.core.rules import Admitted
 from ledgerstone.core.signing import Keyring
-from ledgerstone.core.values import LIBRARY_LIMITS, Act, AliasOf, Finding, NameOf, Origin, Refusal, Report, Scope
+from ledgerstone.core.values import LIBRARY_LIMITS, Act, Finding, NameOf, Origin, Refusal, Report, Scope
 from ledgerstone.errors import (
     AuthorityError,
     CorruptionError,
@@ -39,8 +35,8 @@ from ledgerstone.errors import (
     UsageError,
 )
 from ledgerstone.following import check_fits
-from ledgerstone.identity import DeniedError, Identity, Target
-from ledgerstone.reading import Anchored, Chain, Heads, Reading
+from ledgerstone.identity import DeniedError, Identity
+from ledgerstone.reading import Anchored, Heads, Reading
 from ledgerstone.store.protocol import Reader, Store, Writer
 from ledgerstone.verifying import UNWATCHED, Gone, Watch
 from ledgerstone.writing import Batch
@@ -173,12 +169,17 @@ class Ledger:
                 since = self.tick()
                 self._fence(writer, None, since)
                 reading = self._follow(keys, Reading(writer, keys, self.heads, self.clock(), self._anchored(since)))
-                block = Block(self, writer, reading, Identity(reading, caller, denials))
+                block = self._block(writer, reading, caller, denials)
                 yield block
                 if dry_run:
                     raise _UndoneError
             if not dry_run:
                 block.warning = self.remember_heads(reading.committed, writer.left)
+
+    def _block(self, writer: Writer, reading: Reading, caller: Caller, denials: list[Denial]) -> Block:
+        if not reading.signs:
+            raise self.read_only()
+        return Block(writer, reading, Identity(reading, caller, denials), self.entropy)
 
     def accept(self, caller: Caller, admit: Callable[[Block, Gone], None]) -> Report:
         """Verify, and remember what is there in place of what was remembered, in one write block.
@@ -194,7 +195,7 @@ class Ledger:
                     return verifying.naming(report, gone)
                 # With heads of its own: these are not held to what is remembered.
                 reading = Reading(writer, self.keyring, Heads(), self.clock())
-                admit(Block(self, writer, reading, Identity(reading, caller, denials)), gone)
+                admit(self._block(writer, reading, caller, denials), gone)
             heads = {**report.heads, **reading.committed}
             warning = self.trust(heads, writer.left, back=True) or self.bind(reading.store.namespace)
             self.keep_verified(report.heads)
@@ -436,7 +437,7 @@ class Ledger:
         ]
         try:
             with self.writes(caller) as block:
-                owner = owner_of(block.reading)
+                owner = block.reading.owner
                 for start in range(0, len(rows), MAX_REFUSALS):
                     block.store_commit(rows[start : start + MAX_REFUSALS], principal=owner, origin=Origin.SYSTEM)
         except LedgerstoneError:
@@ -485,7 +486,7 @@ class Ledger:
             for act, scope in LOCAL_GRANTS:
                 grant = canonical.identifier("grt", self.entropy(10))
                 batch.add(rules.plain(GrantEntry(grant=grant, principal=principal, act=act, scope=scope)))
-            where = batch.append(writer, self.keyring)
+            where = batch.append(writer)
             heads = reading.committed
         self.bind(where.namespace)
         self.trust(heads, writer.left)
@@ -498,179 +499,3 @@ class Ledger:
             except OSError as error:
                 return f"not remembered outside the store: {error}"
         return None
-
-
-def owner_of(reading: Reading) -> str:
-    """The principal that the store was made for."""
-    data = reading.reader.entry(reading.store.number, 0)
-    entry = entries.decode_entry(data) if data is not None else None
-    if not isinstance(entry, GenesisEntry) or entry.owner is None:
-        raise CorruptionError("the store's first entry is not its beginning")
-    return entry.owner
-
-
-class Block:
-    """One write block: the snapshot under the lock, the caller within it, and what it takes to commit.
-
-    ``made`` says that the block made a namespace; ``idempotency`` is the caller's name for the write, once it was asked
-    whether that comes again; ``warning``, after the commit, what could not be done beside it.
-    """
-
-    __slots__ = ("_ledger", "idempotency", "identity", "made", "reading", "warning", "writer")
-
-    def __init__(self, ledger: Ledger, writer: Writer, reading: Reading, identity: Identity) -> None:
-        if not reading.signs:
-            raise ledger.read_only()
-        self._ledger = ledger
-        self.writer = writer
-        self.reading = reading
-        self.identity = identity
-        self.made = False
-        self.idempotency: Idempotency | None = None
-        self.warning: str | None = None
-
-    @property
-    def principal(self) -> str:
-        """The caller's id; whoever holds a grant has one."""
-        if self.identity.principal is None:
-            raise CorruptionError("a grant for a principal that has no name")
-        return self.identity.principal
-
-    def authorize(self, act: Act, place: Place, where: Chain | None = None) -> GrantEntry:
-        """The grant that allows an act at the time its commit will have; DeniedError without one."""
-        return self.identity.authorize(act, place, self._at(where))
-
-    def _at(self, where: Chain | None) -> int:
-        """The time of a commit: the clock's, but never before the parent's."""
-        return self.reading.now if where is None else max(self.reading.now, where.head.header.stamp.at)
-
-    def _point(self) -> StorePoint:
-        """Where the store chain stands."""
-        head = self.reading.store.head
-        return StorePoint(sequence=head.sequence, id=head.id)
-
-    def named(self, content: Content, make: Callable[[entries.Sealed], entries.Entry]) -> Admitted:
-        """An entry around a content, a name or a reason, under a fresh salt; RuleError if that may be a credential."""
-        # Loaded with the first write: a read does not pay for it.
-        from ledgerstone.core import credentials  # noqa: PLC0415
-
-        allowed = self.identity.caller.allow_secrets
-        credentials.check_text("name", content.name, allowed)
-        credentials.check_text("reason", content.reason, allowed)
-        return rules.with_content(make, content, self._ledger.entropy(32))
-
-    def name(self, of: NameOf, prefix: str, name: str, owner: str | None = None) -> tuple[str, Admitted]:
-        """A new opaque id for a name, and the entry that says so."""
-        opaque = canonical.identifier(prefix, self._ledger.entropy(10))
-        return opaque, self.named(
-            Content(name=name), lambda sealed: NameEntry(id=opaque, of=of, content=sealed, owner=owner)
-        )
-
-    def alias(self, namespace: str, of: AliasOf, value: str) -> Admitted:
-        """The entry that makes a remote or a path suggest a namespace."""
-        return self.named(Content(name=value), lambda sealed: AliasEntry(namespace=namespace, of=of, content=sealed))
-
-    def store_commit(
-        self,
-        admitted: Sequence[Admitted],
-        *,
-        grant: str | None = None,
-        principal: str | None = None,
-        origin: Origin | None = None,
-    ) -> None:
-        """One commit of the store's own chain, by the caller unless somebody else is named."""
-        store = self.reading.store
-        stamp = Stamp(
-            at=self._at(store),
-            principal=principal or self.principal,
-            origin=origin or self.identity.caller.origin,
-            grant=grant,
-        )
-        batch = Batch(self.reading, store, namespace=store.namespace, stamp=stamp, limits=LIBRARY_LIMITS, store=None)
-        for one in admitted:
-            batch.add(one)
-        batch.append(self.writer, self.reading.keyring)
-
-    def share(self, name: str, admin: str) -> Chain:
-        """Make a shared namespace, which is nobody's own, under the grant of an administrator.
-
-        With it come the grants by which its maker reaches it; nobody has any other way to it.
-        """
-        new: list[Admitted] = []
-        begin = self._namespace(Target(Place(None, Scope.SHARED, None), None, name), new)
-        grants = [
-            GrantEntry(
-                grant=canonical.identifier("grt", self._ledger.entropy(10)),
-                principal=self.principal,
-                act=act,
-                namespace=begin.namespace,
-            )
-            for act in (Act.CREATE, Act.READ, Act.WRITE, Act.FORGET)
-        ]
-        new += map(rules.plain, grants)
-        self.store_commit(new, grant=admin)
-        return self._begin(begin, grants[0].grant)
-
-    def settle(self, target: Target, act: Act = Act.WRITE) -> Batch:
-        """Authorise an act at a target, make what it needs (namespace, names of session and host), and begin."""
-        identity, caller, place = self.identity, self.identity.caller, target.place
-        # What is written next is signed: it must not rest on rows that somebody took away.
-        self.reading.catalogued()
-        where = None if place.namespace is None else identity.chain(place.namespace)
-        if where is not None:
-            self.reading.counted(where)
-        create = self.authorize(Act.CREATE, place).grant if where is None else None
-        grant = self.authorize(act, place, where)
-        session, host = identity.session_id, identity.host_id
-        new: list[Admitted] = []
-        if session is None and caller.session is not None:
-            session, entry = self.name(NameOf.SESSION, "ses", caller.session, self.principal)
-            new.append(entry)
-        if host is None and caller.host is not None:
-            host, entry = self.name(NameOf.HOST, "hst", caller.host)
-            new.append(entry)
-        if where is None:
-            begin = self._namespace(target, new)
-            self.store_commit(new, grant=create)
-            where = self._begin(begin, create)
-        elif new:
-            self.store_commit(new)
-        stamp = Stamp(
-            at=self._at(where),
-            principal=self.principal,
-            origin=caller.origin,
-            grant=grant.grant,
-            session=session,
-            host=host,
-            binding=target.binding,
-        )
-        return Batch(
-            self.reading, where, namespace=where.namespace, stamp=stamp, limits=caller.limits, store=self._point()
-        )
-
-    def _namespace(self, target: Target, new: list[Admitted]) -> NamespaceEntry:
-        """Add the entries of a new namespace and of what suggests it."""
-        place = target.place
-        namespace = canonical.identifier("ns", self._ledger.entropy(10))
-        nonce = self._ledger.entropy(16)
-
-        def make(sealed: entries.Sealed | None) -> NamespaceEntry:
-            return NamespaceEntry(
-                namespace=namespace, scope=place.scope, nonce=nonce, owner=place.owner, content=sealed
-            )
-
-        new.append(self.named(Content(name=target.name), make))
-        for of, value in ((AliasOf.REMOTE, target.remote), (AliasOf.PATH, target.path)):
-            if value is not None:
-                new.append(self.alias(namespace, of, value))
-        return make(None)
-
-    def _begin(self, made: NamespaceEntry, grant: str | None) -> Chain:
-        """Commit 0 of a new namespace."""
-        self.made = True
-        stamp = Stamp(at=self._at(None), principal=self.principal, origin=self.identity.caller.origin, grant=grant)
-        batch = Batch(
-            self.reading, None, namespace=made.namespace, stamp=stamp, limits=LIBRARY_LIMITS, store=self._point()
-        )
-        batch.add(rules.plain(GenesisEntry(scope=made.scope, nonce=made.nonce, owner=made.owner)))
-        return batch.append(self.writer, self.reading.keyring)

@@ -30,7 +30,7 @@ from ledgerstone.errors import (
 )
 from ledgerstone.following import check_fits
 from ledgerstone.identity import Identity
-from ledgerstone.ledger import Ledger, owner_of
+from ledgerstone.ledger import Ledger
 from ledgerstone.past import SnapshotFacts
 from ledgerstone.reading import Heads, Reading
 from ledgerstone.store import alone, copy_store, open_store
@@ -243,7 +243,7 @@ def _part(ledger: Ledger, caller: Caller) -> None:
     with ledger.writes(caller) as block:
         reading = block.reading
         reader, store, origin = reading.reader, reading.store, caller.origin
-        principal = block.identity.principal or owner_of(reading)
+        principal = block.identity.principal or reading.owner
         rows = list(reader.catalog(store.number, "namespace"))
         made = (reading.prove(store, row.position, row.sequence, row.ended_by, row.ending).entry for row in rows)
         absent = [e.namespace for e in made if isinstance(e, NamespaceEntry) and reading.chain(e.namespace) is None]

@@ -22,7 +22,7 @@ from ledgerstone.core.projection import NAMED, PROMOTION, carriers
 from ledgerstone.core.values import Act, Ending, Kind, NameOf, Refusal, Retention, Scope
 from ledgerstone.errors import CorruptionError, NotFoundError, UsageError
 from ledgerstone.identity import DEFAULT_NAME, DeniedError, Identity, parse_target
-from ledgerstone.ledger import Ledger, owner_of
+from ledgerstone.ledger import Ledger
 from ledgerstone.past import SnapshotFacts
 from ledgerstone.reading import Chain, Proven, Reading
 from ledgerstone.store.protocol import LAST, Reader
@@ -333,7 +333,7 @@ def _named(reading: Reading, identity: Identity, target: str, names: Reach) -> b
         entry = proven.entry
         if not isinstance(entry, NameEntry) or mark is None:
             continue
-        if word == "principal" and entry.id == mark and mark in {identity.principal, owner_of(reading)}:
+        if word == "principal" and entry.id == mark and mark in {identity.principal, reading.owner}:
             names.left.add(OWN_NAME if mark == identity.principal else OWNERS_NAME)
             found = True
         elif mark == entry.id or (word == "principal" and mark == entry.owner):

@@ -14,6 +14,7 @@ from ledgerstone.core.entries import (
     Content,
     Entry,
     ErasureEntry,
+    GenesisEntry,
     NameEntry,
     PromotionEntry,
     RecordEntry,
@@ -233,6 +234,15 @@ class Reading:
         if self._store is None:
             raise CorruptionError("the store has no chain of its own", hint="run: ledgerstone init")
         return self._store
+
+    @property
+    def owner(self) -> str:
+        """The principal that the store was made for."""
+        data = self.reader.entry(self.store.number, 0)
+        entry = None if data is None else entries.decode_entry(data)
+        if not isinstance(entry, GenesisEntry) or entry.owner is None:
+            raise CorruptionError("the store's first entry is not its beginning")
+        return entry.owner
 
     def chain(self, namespace: str) -> Chain | None:
         """A chain with its head proven by signature; None when there is none of that name."""

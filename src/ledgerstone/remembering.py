@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, Final, Literal, NamedTuple
 
 from ledgerstone import getting, promoting, receipts, resembling
+from ledgerstone.block import Block
 from ledgerstone.core import canonical, entries, rules
 from ledgerstone.core.authority import Caller
 from ledgerstone.core.entries import Idempotency
@@ -25,7 +26,7 @@ from ledgerstone.core.values import (
 )
 from ledgerstone.errors import ConflictError, CorruptionError, LedgerstoneError, NotFoundError, UsageError
 from ledgerstone.identity import Target
-from ledgerstone.ledger import Block, Ledger
+from ledgerstone.ledger import Ledger
 from ledgerstone.reading import Chain
 from ledgerstone.writing import Batch
 
@@ -208,7 +209,7 @@ def _committed(
     if request.key is not None:
         # It has no name yet where the namespace was just made.
         idempotency = block.idempotency or _named(ledger, batch.namespace, request.key, request)
-    where = batch.append(block.writer, block.reading.keyring, idempotency=idempotency, receipt=receipt)
+    where = batch.append(block.writer, idempotency=idempotency, receipt=receipt)
     scope, reading = target.place.scope, block.reading
     records = [
         reading.record(where, scope, position)

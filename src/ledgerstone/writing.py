@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from hashlib import sha256
 
-from ledgerstone.core import chain, entries, rules, signing, state
+from ledgerstone.core import chain, entries, rules, state
 from ledgerstone.core.entries import Content, Counts, Idempotency, RecordEntry, Stamp, StorePoint
 from ledgerstone.core.facts import Change, Slot
 from ledgerstone.core.projection import NO_COUNTS, Folded, counted, project, searchable
@@ -98,7 +98,6 @@ class Batch:
     def append(
         self,
         writer: Writer,
-        keyring: signing.Keyring,
         *,
         idempotency: Idempotency | None = None,
         receipt: bytes | None = None,
@@ -129,7 +128,7 @@ class Batch:
                 known=where.nodes,
             )
         commit = chain.seal(
-            keyring,
+            self._reading.keyring,
             None if where is None else where.head,
             namespace=self.namespace,
             stamp=self._stamp,
