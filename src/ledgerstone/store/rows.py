@@ -906,10 +906,11 @@ class SqliteWriter(SqliteReader):
             holding.update(set(words.split()))
             documents += 1
             length += count
-        self._connection.executemany(
-            "INSERT INTO frequency(number, word, holding) VALUES(?, ?, ?) "
+        # As one JSON object, in order: thousands of words, and to bind each by itself takes twice as long.
+        execute(
+            "INSERT INTO frequency(number, word, holding) SELECT ?, key, value FROM json_each(?) WHERE true "
             "ON CONFLICT DO UPDATE SET holding = holding + excluded.holding",
-            ((number, word, count) for word, count in sorted(holding.items())),
+            (number, orjson.dumps(holding, option=orjson.OPT_SORT_KEYS).decode()),
         )
         execute(
             "INSERT OR REPLACE INTO corpus(number, through, documents, length) VALUES(?, ?, ?, ?)",
