@@ -123,7 +123,7 @@ class Memory:
         anchors = None if folder is None else Anchors(folder, str(where))
         if anchors is not None:
             anchors.check_path(where)
-        store = open_store(where, create=create, read_only=read_only)
+        store = open_store(where, create=create, read_only=read_only, watched=anchors is not None)
         if read_only or store.fixed:
             keys = Keyring(pins=tuple(keys.public.values()))
         memory = cls(Ledger(store, keys, clock, entropy, anchors), caller, semantic)

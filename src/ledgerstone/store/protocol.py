@@ -253,8 +253,8 @@ class Reader(Protocol):
 class Writer(Reader, Protocol):
     """A reader that also appends, inside the one transaction in which everything shows or nothing.
 
-    ``left``, after the commit, is how that left the store's files; None when somebody else has committed by then, or
-    the store has no files.
+    ``left``, after the commit, is how that left the store's files; None when somebody else has committed by then, the
+    store has no files, or nobody wants to know.
     """
 
     @property

@@ -152,7 +152,7 @@ def _held(connection: apsw.Connection, path: Path) -> SqliteReader | None:
 class SqliteStore:
     """The store of one file. Its connection is shared by threads, one block at a time; a forked child is refused."""
 
-    def __init__(self, path: Path, *, create: bool = False, read_only: bool = False) -> None:
+    def __init__(self, path: Path, *, create: bool = False, read_only: bool = False, watched: bool = True) -> None:
         """Open a store; with ``create`` make it first, in a directory of its own mode 0700.
 
         With ``read_only`` nothing of it is ever written; where nothing can be, it is opened so in any case. Raises
@@ -164,6 +164,7 @@ class SqliteStore:
         self.path: Final = Path(os.path.realpath(path))
         self._name: Final = str(self.path)
         self._create: Final = create
+        self._watched: Final = watched
         self._lock = threading.RLock()
         self._pid = os.getpid()
         if create and not self.path.exists():
@@ -326,7 +327,7 @@ class SqliteStore:
             self._connection.execute("BEGIN IMMEDIATE")
             writer = SqliteWriter(self._connection, self._turn)
             try:
-                edits = writer.edits()
+                edits = writer.edits() if self._watched else None
                 try:
                     yield writer
                 except TRIPPED as error:
@@ -341,7 +342,8 @@ class SqliteStore:
             except apsw.Error as error:
                 self._settle(writer.appended, error)
             else:
-                writer.left = self._left(edits)
+                if edits is not None:
+                    writer.left = self._left(edits)
 
     def _left(self, edits: int) -> bytes | None:
         """How our own commit left the files; None when another connection has committed since, or nobody can tell.
