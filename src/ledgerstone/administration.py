@@ -25,7 +25,6 @@ from ledgerstone.core.rules import Admitted
 from ledgerstone.core.signing import COMMIT, Keyring, SigningKey, key_id
 from ledgerstone.core.values import (
     ISOLATED,
-    MAX_DRAFTS,
     MAX_INTEGER,
     MAX_NAME_BYTES,
     Act,
@@ -41,6 +40,7 @@ from ledgerstone.ledger import Ledger
 from ledgerstone.reading import Listing, Reading
 from ledgerstone.store.protocol import Row, Writer
 from ledgerstone.verifying import Gone
+from ledgerstone.writing import parts
 
 
 def _administer(ledger: Ledger, caller: Caller, make: Callable[[Block], list[Admitted]], *, dry_run: bool) -> None:
@@ -272,8 +272,8 @@ def give_up(block: Block, gone: Gone, *, unknown: bool = False) -> None:
         )
         for name, anchor in sorted(gone.items())
     ]
-    for start in range(0, len(rows), MAX_DRAFTS):
-        block.store_commit(rows[start : start + MAX_DRAFTS], grant=grant.grant)
+    for part in parts(rows):
+        block.store_commit(part, grant=grant.grant)
 
 
 def grants(ledger: Ledger, caller: Caller, principal: str | None) -> tuple[dict[str, Any], ...]:

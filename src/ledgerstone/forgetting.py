@@ -39,6 +39,7 @@ from ledgerstone.ledger import Ledger
 from ledgerstone.reaching import Reach
 from ledgerstone.reading import Reading
 from ledgerstone.store.protocol import LAST, Reader, Store, Writer
+from ledgerstone.writing import parts
 
 UNREACHED: Final = (
     "backups, exports and other copies, what was read before, blocks that the file system keeps by itself",
@@ -321,21 +322,15 @@ def _erase(block: Block, reach: Reach, reason: str | None) -> list[tuple[str, in
     digests = [known.digest for _, known in sorted(reach.known.items()) if known.body == known.position]
     strikes = [said.digest for said in reach.own.values()]
     if reach.where.namespace == block.reading.store.namespace:
-        return [_strike_names(block, part, reason) for part in _parts(strikes)]
+        return [_strike_names(block, part, reason) for part in parts(strikes)]
     place = block.identity.place(reach.where.namespace)
     if place is None:  # pragma: no cover - a chain that was found has a place
         raise unknown(reach.where.namespace)
-    commits = [_erase_part(block, place, _entry(block, reason, erases=part)) for part in _parts(digests)]
+    commits = [_erase_part(block, place, _entry(block, reason, erases=part)) for part in parts(digests)]
     if commits:
         namespace, sequence = commits[-1]
         block.store_commit([rules.plain(ErasedEntry(namespace=namespace, sequence=sequence, count=len(reach.known)))])
-    return commits + [_erase_part(block, place, _entry(block, reason, strikes=part)) for part in _parts(strikes)]
-
-
-def _parts(digests: list[bytes]) -> Iterator[tuple[bytes, ...]]:
-    """As many as one entry may name at a time."""
-    for start in range(0, len(digests), MAX_DRAFTS):
-        yield tuple(digests[start : start + MAX_DRAFTS])
+    return commits + [_erase_part(block, place, _entry(block, reason, strikes=part)) for part in parts(strikes)]
 
 
 def _erase_part(block: Block, place: Place, erasure: Admitted) -> tuple[str, int]:
@@ -359,7 +354,8 @@ def _entry(
     if reason is None:
         return rules.plain(ErasureEntry(erases=erases, strikes=strikes))
     return block.named(
-        Content(reason=reason), lambda sealed: ErasureEntry(erases=erases, strikes=strikes, content=sealed)
+        Content(reason=reason),
+        lambda sealed: ErasureEntry(erases=erases, strikes=strikes, content=sealed),
     )
 
 

@@ -39,7 +39,7 @@ from ledgerstone.identity import DeniedError, Identity
 from ledgerstone.reading import Anchored, Heads, Reading
 from ledgerstone.store.protocol import Reader, Store, Writer
 from ledgerstone.verifying import UNWATCHED, Gone, Watch
-from ledgerstone.writing import Batch
+from ledgerstone.writing import Batch, parts
 
 MAX_REFUSALS: Final = 256
 # How long another process may take from its COMMIT to having recorded how the files look: 40 times 5 ms.
@@ -438,8 +438,8 @@ class Ledger:
         try:
             with self.writes(caller) as block:
                 owner = block.reading.owner
-                for start in range(0, len(rows), MAX_REFUSALS):
-                    block.store_commit(rows[start : start + MAX_REFUSALS], principal=owner, origin=Origin.SYSTEM)
+                for part in parts(rows):
+                    block.store_commit(part, principal=owner, origin=Origin.SYSTEM)
         except LedgerstoneError:
             with self._lock:
                 for key, (count, first, last) in noted.items():

@@ -19,7 +19,7 @@ from ledgerstone.core.merkle import leaf_hash
 from ledgerstone.core.namespaces import unknown
 from ledgerstone.core.rendering import count, first
 from ledgerstone.core.signing import Keyring
-from ledgerstone.core.values import MAX_DRAFTS, Act, Record, Report
+from ledgerstone.core.values import Act, Record, Report
 from ledgerstone.errors import (
     AuthorityError,
     ConflictError,
@@ -36,6 +36,7 @@ from ledgerstone.reading import Heads, Reading
 from ledgerstone.store import alone, copy_store, open_store
 from ledgerstone.store.protocol import LAST, Reader, Writer
 from ledgerstone.verifying import Gone
+from ledgerstone.writing import parts
 
 T = TypeVar("T")
 
@@ -247,15 +248,15 @@ def _part(ledger: Ledger, caller: Caller) -> None:
         rows = list(reader.catalog(store.number, "namespace"))
         made = (reading.prove(store, row.position, row.sequence, row.ended_by, row.ending).entry for row in rows)
         absent = [e.namespace for e in made if isinstance(e, NamespaceEntry) and reading.chain(e.namespace) is None]
-        for start in range(0, len(absent), MAX_DRAFTS):
-            parting = PartingEntry(without=tuple(absent[start : start + MAX_DRAFTS]))
+        for part in parts(absent):
+            parting = PartingEntry(without=part)
             block.store_commit([rules.plain(parting)], principal=principal, origin=origin)
         facts = SnapshotFacts(reading, store)
         bodies = reader.entries(store.number, 0, LAST)
         left_out = [entries.digest_of(body) for place, body in bodies if reader.content(store.number, place) is None]
         left_out = [digest for digest in left_out if facts.own(digest) is not None]
-        for start in range(0, len(left_out), MAX_DRAFTS):
-            erasure = ErasureEntry(strikes=tuple(left_out[start : start + MAX_DRAFTS]))
+        for strikes in parts(left_out):
+            erasure = ErasureEntry(strikes=strikes)
             block.store_commit([rules.plain(erasure)], principal=principal, origin=origin)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
@@ -517,12 +518,11 @@ class Reading:
 
     def sequence_of(self, where: Chain, position: int) -> int:
         """In which commit an entry is, as the headers say; a leaf must bind it to be believed."""
-        low, high = 0, where.head.sequence
-        while low < high:
-            middle = (low + high) // 2
-            count = entries.decode_header(self.header(where, middle)).counts.entries
-            low, high = (low, middle) if count > position else (middle + 1, high)
-        return low
+
+        def size(sequence: int) -> int:
+            return entries.decode_header(self.header(where, sequence)).counts.entries
+
+        return bisect_right(range(where.head.sequence), position, key=size)
 
     def version(self, where: Chain, position: int) -> Version | None:
         """The version at a position, proven; None when there is none."""

@@ -256,11 +256,9 @@ def _sight(reading: Reading, where: Chain, place: Place, policy: Policy, floor: 
         span = 0, header.counts.entries - 1
         view = View(sequence, every=policy.history)
     if policy.since is not None:
-        before = stamped.through(policy.since - 1)
-        span = stamped.commit(before)[1].counts.entries if before >= 0 else 0, span[1]
+        span = stamped.entries(policy.since - 1), span[1]
     if policy.until is not None:
-        last = stamped.through(policy.until)
-        span = span[0], min(span[1], stamped.commit(last)[1].counts.entries - 1 if last >= 0 else -1)
+        span = span[0], min(span[1], stamped.entries(policy.until) - 1)
     sieve = Sieve(
         floor.value,
         None if policy.history else now,
@@ -298,6 +296,11 @@ class _Times:
         return (
             bisect_right(range(self._where.head.sequence + 1), moment, key=lambda one: self.commit(one)[1].stamp.at) - 1
         )
+
+    def entries(self, moment: int) -> int:
+        """How many entries there were by a time."""
+        last = self.through(moment)
+        return 0 if last < 0 else self.commit(last)[1].counts.entries
 
 
 def _tasks(asked: Asked) -> list[Recalled]:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
+from typing import TypeVar
 
 from ledgerstone.core import chain, entries, rules, state
 from ledgerstone.core.entries import Content, Counts, Idempotency, RecordEntry, Stamp, StorePoint
 from ledgerstone.core.facts import Change, Slot
 from ledgerstone.core.projection import NO_COUNTS, Folded, counted, project, searchable
 from ledgerstone.core.rules import Admitted
-from ledgerstone.core.values import Ending, Limits
+from ledgerstone.core.values import MAX_DRAFTS, Ending, Limits
 from ledgerstone.core.words import index_words, postings
 from ledgerstone.errors import CorruptionError
 from ledgerstone.past import SnapshotFacts
 from ledgerstone.reading import Chain, Proven, Reading, Version
 from ledgerstone.store.protocol import Step, WordRow, Writer
+
+T = TypeVar("T")
 
 
 def word_row(position: int, content: Content) -> WordRow:
@@ -25,6 +28,12 @@ def word_row(position: int, content: Content) -> WordRow:
     if content.source is not None:
         source = int.from_bytes(sha256(content.source.encode()).digest()[:8], "big", signed=True)
     return WordRow(position, len(words), postings(words), source, content.due)
+
+
+def parts(items: Sequence[T]) -> Iterator[tuple[T, ...]]:
+    """Some items, as many at a time as one commit may hold, or one entry may name."""
+    for start in range(0, len(items), MAX_DRAFTS):
+        yield tuple(items[start : start + MAX_DRAFTS])
 
 
 class Batch:
