@@ -23,6 +23,9 @@ from ledgerstone.core.entries import (
     NameEntry,
     NamespaceEntry,
     PartingEntry,
+    PromotionEntry,
+    RecordEntry,
+    RetractEntry,
     RevokeEntry,
     Sealed,
     SettingEntry,
@@ -32,6 +35,7 @@ from ledgerstone.core.facts import Change, Facts, Known, Own, Slot
 from ledgerstone.core.projection import (
     NO_COUNTS,
     Folded,
+    carriers,
     counted,
     obligation,
     project,
@@ -500,3 +504,253 @@ def test_what_is_listed_below_is_listed_by_its_value() -> None:
 
     assert Folded(below).listed("namespace", PROJECT)
     assert not Folded(below).listed("namespace", opaque("ns", 9))
+
+
+def test_a_record_adds_a_version_that_says_what_it_commits_to() -> None:
+    """Where it stands, what it is, how large, until when; what it rests on, covers and takes the place of."""
+    past = Past()
+    past.take(rules.enter(Draft(text="The cedar is old.", key="cedar"), writing(), past.folded))
+    ground = past.memories()[0]
+    draft = Draft(
+        text="Cedar.",
+        key="tree",
+        kind=Kind.SUMMARY,
+        sources=(ground.address,),
+        covers=(ground.address,),
+        expires=7,
+    )
+    admitted = rules.enter(draft, writing(seed=1), past.folded)
+    entry = admitted.entry
+    assert isinstance(entry, RecordEntry)
+
+    change = project(entry, admitted.content, SLOT, past.folded)
+
+    assert change == Change(
+        SLOT.position,
+        added=Known(
+            position=SLOT.position,
+            sequence=SLOT.sequence,
+            digest=SLOT.digest,
+            memory=entry.memory,
+            version=1,
+            kind=Kind.SUMMARY,
+            status=Status.ACTIVE,
+            trust=Trust.USER_EXPLICIT,
+            text_bytes=6,
+            body=SLOT.position,
+            depth=1,
+            key="tree",
+            expires=7,
+            sealed=True,
+            content_bytes=entry.content.bytes,
+        ),
+        sources=(0,),
+        covers=(0,),
+        live=True,
+        indexed=True,
+    )
+
+
+@pytest.mark.parametrize("close", [True, False])
+def test_an_ending_adds_a_version_with_what_it_ends(close: bool) -> None:
+    """All of the version before but place, number, status and trust, which its own entry says."""
+    past = Past()
+    task = Draft(text="Water it.", kind=Kind.TASK, key="cedar", expires=7)
+    added = past.take(rules.enter(task, writing(), past.folded)).added
+    assert added is not None
+    fields: dict[str, Any] = {"memory": added.memory, "version": 2, "origin": Origin.TOOL, "trust": Trust.UNKNOWN}
+    entry = (
+        CloseEntry(closes=added.digest, content=SEALED, **fields)
+        if close
+        else RetractEntry(retracts=added.digest, tombstone=b"t" * 32, **fields)
+    )
+
+    change = projected(entry, facts=past.folded)
+
+    placed = added._replace(position=SLOT.position, sequence=SLOT.sequence, digest=SLOT.digest, version=2)
+    ended = placed._replace(trust=Trust.UNKNOWN, sealed=close, status=Status.CLOSED if close else Status.RETRACTED)
+    if close:
+        assert change == Change(
+            SLOT.position,
+            added=ended,
+            ended=((0, Ending.CLOSED),),
+            live=True,
+            indexed=True,
+            own=Own(SLOT.position),
+        )
+    else:
+        assert change == Change(
+            SLOT.position,
+            added=ended._replace(ended_by=SLOT.sequence, ending=Ending.RETRACTED),
+            ended=((0, Ending.RETRACTED),),
+            born=Ending.RETRACTED,
+            lookups=(("tombstone", (b"t" * 32).hex()),),
+        )
+
+
+def test_a_promotion_says_what_may_come_next() -> None:
+    """Found by what it names, and asked for by its digest right after it, and no later."""
+    folded = Folded()
+    promotion = PromotionEntry(source_namespace=opaque("ns", 9), source=b"s" * 32, trust=Trust.MODEL_INFERRED)
+
+    change = projected(promotion)
+    folded.apply(change, SLOT)
+
+    assert change == Change(SLOT.position, lookups=(("promotion", (b"s" * 32).hex()),), promoted=Trust.MODEL_INFERRED)
+    assert (folded.promoted(SLOT.digest), folded.promoted(b"?" * 32)) == (Trust.MODEL_INFERRED, None)
+    folded.apply(Change(6), Slot(6, 4, b"e" * 32))
+    assert folded.promoted(SLOT.digest) is None
+
+
+def test_the_key_in_force_is_the_newest() -> None:
+    """That of the base, until one came after it; none before the first."""
+
+    def enrolled(base: Folded | None, key: str) -> Folded:
+        folded = Folded(base)
+        folded.apply(project(KeyEntry(key=key, public=bytes(32)), None, SLOT, folded), SLOT)
+        return folded
+
+    one = enrolled(None, "key_one")
+
+    assert (Folded().key(), one.key(), Folded(one).key()) == (None, "key_one", "key_one")
+    assert enrolled(one, "key_two").key() == "key_two"
+    assert enrolled(Folded(), "key_two").key() == "key_two"
+
+
+def test_a_fold_begins_where_its_base_ended() -> None:
+    """The boundary of the base, or 0."""
+    past = Past()
+    past.take(rules.enter(Draft(text="Cedar."), writing(), past.folded))
+
+    assert (Folded().boundary, Folded(past.folded).boundary) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        NameEntry(id=ADA, of=NameOf.PRINCIPAL, content=SEALED),
+        AliasEntry(namespace=PROJECT, of=AliasOf.PATH, content=SEALED),
+        NamespaceEntry(namespace=PROJECT, scope=Scope.PROJECT, nonce=NONCE, owner=ADA, content=SEALED),
+        ErasureEntry(erases=(b"e" * 32,), content=SEALED),
+    ],
+    ids=lambda entry: str(entry.noun),
+)
+def test_what_has_a_content_of_its_own_is_known_by_its_place(entry: Entry) -> None:
+    """In a fold and above it, until it is struck."""
+    below = Folded()
+
+    change = project(entry, None, SLOT, below)
+    below.apply(change, SLOT)
+
+    assert (change.live, change.own and change.own.position) == (True, SLOT.position)
+    assert below.own(SLOT.digest) == Folded(below).own(SLOT.digest) == change.own
+    above = Folded(below)
+    above.apply(project(ErasureEntry(strikes=(SLOT.digest,)), None, Slot(6, 4, b"e" * 32), above), SLOT)
+    assert (above.own(SLOT.digest), below.own(SLOT.digest)) == (None, change.own)
+
+
+def test_a_version_whose_record_is_not_there_carries_its_text_itself() -> None:
+    """Replay of a damaged chain goes on."""
+    lost = Known(3, 3, b"d" * 32, opaque("mem", 1), 2, Kind.NOTE, Status.CLOSED, Trust.UNKNOWN, 5, 1, 0, None)
+
+    assert carriers(lost, Folded()) == [lost]
+
+
+def test_a_key_is_held_by_the_newest_version_of_its_memory() -> None:
+    """Though the content that said so was erased, and though an older version is below."""
+    past = Past()
+    past.take(rules.enter(Draft(text="Cedar.", key="tree"), writing(), past.folded))
+    newer = rules.enter(Draft(text="Elm.", key="tree"), writing(), past.folded)
+    above = Folded(past.folded)
+
+    change = project(newer.entry, None, SLOT, above)
+    above.apply(change, SLOT)
+
+    assert change.added is not None
+    assert above.holder("tree") == change.added
+    assert above.version(0) == past.memories()[0]._replace(ended_by=SLOT.sequence, ending=Ending.SUPERSEDED)
+
+
+def test_what_rests_below_falls_with_its_ground_above() -> None:
+    """A summary of the base rests on a version of the base, until that one ends."""
+    past = Past()
+    past.take(rules.enter(Draft(text="The cedar is old.", key="tree"), writing(), past.folded))
+    source = past.memories()[0].address
+    past.take(rules.enter(Draft(text="C.", kind=Kind.SUMMARY, sources=(source,)), writing(seed=1), past.folded))
+    above = Folded(past.folded)
+    assert [one.position for one in above.resting_on(0)] == [1]
+
+    newer = rules.enter(Draft(text="Elm.", key="tree"), writing(), above)
+    above.apply(project(newer.entry, newer.content, SLOT, above), SLOT)
+
+    assert (above.resting_on(0), [one.position for one in past.folded.resting_on(0)]) == ((), [1])
+
+
+def test_a_value_is_held_by_its_first_rejection() -> None:
+    """That of the base, whatever was rejected again above it; else the first above."""
+    past = Past()
+    digests = []
+    for seed in (1, 2):
+        past.take(rules.enter(Draft(text="8080"), writing(seed=seed), past.folded))
+        past.take(rules.retract(past.memories()[-1], writing(), None, b"t" * 32))
+        digests.append(past.taken[-1][0].digest)
+    below = Past()
+    for admitted, _ in past.taken[:2]:
+        below.take(admitted)
+    above = Folded(below.folded)
+    for admitted, slot in past.taken[2:]:
+        above.apply(project(admitted.entry, admitted.content, slot, above), slot)
+
+    assert past.folded.rejected(b"t" * 32) == above.rejected(b"t" * 32) == digests[0]
+    assert all(map(above.rejection, digests))
+    assert (above.rejected(b"?" * 32), above.rejection(b"?" * 32)) == (None, False)
+
+
+class Rows(Folded):
+    """A past that answers for its versions, and for nothing else."""
+
+    def resting_on(self, position: int) -> tuple[Known, ...]:
+        """Nobody."""
+        del position
+        return ()
+
+    def open_tasks(self) -> tuple[int, int]:
+        """None."""
+        return 0, 0
+
+
+@settings(max_examples=60)
+@given(past=pasts())
+def test_what_the_base_has_learned_can_be_forgotten(past: Past) -> None:
+    """Each version, as soon as it is there and whenever it ended: the answers are those of a fold that forgot none."""
+    rows = Rows()
+    folded = Folded(rows)
+    for admitted, slot in past.taken:
+        change = project(admitted.entry, admitted.content, slot, folded)
+        folded.apply(change, slot)
+        rows.apply(change, slot)
+        for known in list(folded.known.values()):
+            folded.settle(known)
+        folded.boundary = slot.position + 1
+
+    assert folded.known == {}
+    assert answers(folded, past) == answers(past.folded, past)
+
+
+def test_what_is_forgotten_is_asked_of_the_base() -> None:
+    """A version that the base does not have after all is nowhere; another of the same memory stays known."""
+    past = Past()
+    for text in ("Cedar.", "Elm."):
+        past.take(rules.enter(Draft(text=text, key="tree"), writing(), past.folded))
+    first, second = past.folded.known.values()
+    other = rules.enter(Draft(text="Oak.", key="shrub"), writing(seed=1), past.folded)
+    past.take(other)
+    lone = past.folded.known[2]
+
+    folded = past.folded
+    folded.settle(first)
+    folded.settle(lone)
+
+    assert (folded.position(first.digest), folded.version(0), folded.version_of(first.memory, 1)) == (None, None, None)
+    assert (folded.position(second.digest), folded.holder("tree"), folded.latest(second.memory)) == (1, second, second)
+    assert (folded.position(lone.digest), folded.holder("shrub"), folded.latest(lone.memory)) == (None, None, None)

@@ -267,7 +267,7 @@ class Folded:
         self._promoted: tuple[bytes, Trust] | None = None
         # Positions whose own content was struck, and the sequence of the commit that did it.
         self.struck: dict[int, int] = {}
-        self._revocable: dict[int, bytes] = {}
+        self._revocable: set[int] = set()
         self._revoked: set[int] = set()
         self.boundary = 0 if base is None else base.boundary
         self._versions: dict[tuple[str, int], int] = {}
@@ -281,7 +281,6 @@ class Folded:
         self._promoted = None if change.promoted is None else (slot.digest, change.promoted)
         before = []
         for position, ending in change.ended:
-            self._revocable.pop(position, None)
             self._revoked.add(position)
             known = self.version(position)
             if known is not None:
@@ -297,7 +296,7 @@ class Folded:
             elif noun == "key":
                 self._key = value
             elif noun in REVOCABLE:
-                self._revocable[change.position] = slot.digest
+                self._revocable.add(change.position)
         if change.own is not None:
             self._own[slot.digest] = change.own
         for position, _ in change.struck:
