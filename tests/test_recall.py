@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 
 from ledgerstone import Budget, CapacityError, Draft, Kind, Lane, Memory, Mode, Policy, Recall, Scope, Standing, Trust
 from ledgerstone.core import recall as choosing
+from ledgerstone.core.rendering import markdown
 from ledgerstone.entrypoints import wire
 from ledgerstone.semantic import Function
 from ledgerstone.semantic import Lane as Meaning
+from tests.core.test_credentials import REAL
 from tests.memories import (
     ADA,
     ELSEWHERE,
@@ -39,9 +41,9 @@ def told(context: Recall) -> list[str | None]:
     return [item.record.text for item in context.items]
 
 
-def compact(context: Recall) -> int:
+def compact(context: Recall, *, heads: bool = False) -> int:
     """The bytes that a door would send."""
-    return len(json.dumps(wire.recalled(context), ensure_ascii=False, separators=(",", ":")).encode())
+    return len(json.dumps(wire.recalled(context, heads=heads), ensure_ascii=False, separators=(",", ":")).encode())
 
 
 def test_every_open_task_is_kept(scratch: Scratch) -> None:
@@ -156,6 +158,41 @@ def test_a_context_fits_its_budget_as_it_is_sent(grove: Scratch, query: str, bud
     assert compact(context) <= context.bytes <= budget
     assert len(context.items) <= items
     assert len({item.record.address for item in context.items}) == len(context.items)
+
+
+@settings(max_examples=40)
+@given(budget=st.integers(900, 6000), heads=st.booleans(), receipt=st.booleans(), mode=st.sampled_from(FREE_MODES))
+def test_a_context_fits_its_budget_with_all_that_is_said(
+    grove: Scratch, budget: int, mode: Mode, *, heads: bool, receipt: bool
+) -> None:
+    """What is said of a query like a credential, a receipt and heads are paid for; Markdown says its own size truly."""
+    context = grove.memory.recall(
+        f"cedar {REAL['gitlab_pat']}", mode=mode, budget=Budget(bytes=budget), receipt=receipt, heads=heads
+    )
+
+    shown = markdown(context).encode()
+    size, _, rest = shown.splitlines()[-1].partition(b" bytes above; as JSON ")
+    assert compact(context, heads=heads) <= context.bytes <= budget
+    assert rest == b"%d of the %d allowed" % (context.bytes, budget)
+    assert int(size) == len(shown) - len(shown.splitlines(keepends=True)[-1])
+    said = sum("looks like a credential" in notice for notice in context.notices)
+    assert said + context.omitted.get("notices", 0) >= receipt
+
+
+def test_heads_that_fill_the_budget_are_refused(ada: Memory) -> None:
+    """The error names what they need, with which the recall succeeds; without them a smaller budget does."""
+    ada.remember_many([Draft(text=f"Cedar {n}.") for n in range(3)])
+    for n in range(4):
+        ada.remember("Cedar.", namespace=ada.share(f"grove {n}"))
+
+    with pytest.raises(CapacityError, match="what stands around the entries needs") as refused:
+        ada.recall("cedar", budget=Budget(bytes=600), heads=True)
+
+    need = int(refused.value.message.split()[6])
+    with pytest.raises(CapacityError):
+        ada.recall("cedar", budget=Budget(bytes=need - 1), heads=True)
+    assert ada.recall("cedar", budget=Budget(bytes=need), heads=True).items == ()
+    assert ada.recall("cedar", budget=Budget(bytes=600)).items
 
 
 def test_the_envelope_holds_every_reason_and_a_receipt() -> None:

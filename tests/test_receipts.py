@@ -319,10 +319,10 @@ def test_a_receipt_is_signed_by_the_key_in_force_when_it_is_kept(
     furnished(memory)
     keep = kept.keep
 
-    def rotated(*arguments: Any) -> Recall:
+    def rotated(*arguments: Any, worded: bool) -> Recall:
         scratch.wait(1)
         memory.rotate(NEW_KEY)
-        return keep(*arguments)
+        return keep(*arguments, worded=worded)
 
     monkeypatch.setattr(kept, "keep", rotated)
     name = memory.recall("cedar", receipt=True).receipt or ""

@@ -400,6 +400,7 @@ class Memory:
         count: Callable[[str], int] | None = None,
         semantic_scorer: Scorer | None = None,
         receipt: bool = False,
+        heads: bool = False,
     ) -> Recall:
         """A context for a query within a budget: every open task, then the lanes of the mode, taking turns.
 
@@ -411,9 +412,12 @@ class Memory:
         ``budget.tokens``, which are estimated without it. ``semantic_scorer`` has a say in the order of the best that a
         namespace gives; one that fails costs a notice. Raises CapacityError when the open tasks alone do not fit.
 
-        With ``receipt`` signed evidence of what was chosen is kept in the store: see ``explain``.
+        With ``receipt`` signed evidence of what was chosen is kept in the store: see ``explain``. With ``heads`` the
+        budget pays for ``Recall.heads`` too, for whoever sends them along.
         """
         asked = policy if mode is None else replace(policy, mode=mode)
+        recalling.check(query, asked, budget)
+        unkept = receipts.unkept(query, asked, self.caller.allow_secrets) if receipt else ()
         with self._ledger.reads(self.caller) as (reading, identity):
             context = recalling.assemble(
                 reading,
@@ -424,10 +428,13 @@ class Memory:
                 semantic=self._lane,
                 scorer=semantic_scorer,
                 count=count,
-                said=self._ledger.notices(),
+                said=(*self._ledger.notices(), *unkept),
+                headed=heads,
             )
             at = reading.now
-        return receipts.keep(self._ledger, self.caller, context, asked, at) if receipt else context
+        if not receipt:
+            return context
+        return receipts.keep(self._ledger, self.caller, context, asked, at, worded=not unkept)
 
     def explain(self, receipt: str) -> Explained:
         """What one recall was asked, chose, and left out, by its receipt, whose hash and signature hold.

@@ -92,6 +92,14 @@ class Candidates(NamedTuple):
     scores: dict[Spot, int]
 
 
+def check(query: str, policy: Policy, budget: Budget) -> None:
+    """Refuse what no recall can be asked, with the limit and the offence."""
+    if query:
+        canonical.text(query, name="query", least=1, most=MAX_QUERY_BYTES)
+    recall.check_budget(budget)
+    recall.check_policy(policy)
+
+
 def assemble(
     reading: Reading,
     identity: Identity,
@@ -103,12 +111,9 @@ def assemble(
     scorer: Scorer | None,
     count: Count | None,
     said: tuple[str, ...],
+    headed: bool,
 ) -> Recall:
-    """The context for a query, with what is ``said`` of its store; see ``Memory.recall``."""
-    if query:
-        canonical.text(query, name="query", least=1, most=MAX_QUERY_BYTES)
-    recall.check_budget(budget)
-    recall.check_policy(policy)
+    r"""The context for what was ``check``\ ed, with what is ``said`` of its store and query; see ``Memory.recall``."""
     if policy.as_of is not None and policy.as_of > reading.now:
         raise UsageError("as_of: a time that has passed; what is to come is not known")
     visible, problems = _visible(identity, policy)
@@ -127,12 +132,13 @@ def assemble(
         found, degraded = _candidates(asked)
         notices += degraded
     notices += said
+    heads = {sight.where.namespace: sight.head for sight in sights}
     chosen, left_out, used, tokens, told = recall.select(
         tasks,
         found.spots,
         _prover(asked, found),
         budget=budget,
-        overhead=recall.envelope(()),
+        overhead=recall.envelope(()) + (recall.headed(heads) if headed else 0),
         notices=notices,
         count=count,
     )
@@ -144,7 +150,7 @@ def assemble(
         mode=policy.mode,
         query=query,
         items=chosen,
-        heads={sight.where.namespace: sight.head for sight in sights},
+        heads=heads,
         budget=budget,
         bytes=used,
         tokens=tokens,

@@ -69,10 +69,10 @@ class Checked(NamedTuple):
     newest: str | None
 
 
-def keep(ledger: Ledger, caller: Caller, context: Recall, policy: Policy, at: int) -> Recall:
+def keep(ledger: Ledger, caller: Caller, context: Recall, policy: Policy, at: int, *, worded: bool) -> Recall:
     """The context with the id of its receipt, which is signed and durably in the store by then.
 
-    A query that looks like a credential is committed to and not kept, as if it had been erased; a notice says so.
+    Unless it is ``worded`` the query is committed to and not kept, as if it had been erased.
     """
     floor = caller.floor if policy.floor is None else max(caller.floor, policy.floor)
     with ledger.writes(caller) as block:
@@ -81,24 +81,24 @@ def keep(ledger: Ledger, caller: Caller, context: Recall, policy: Policy, at: in
         drawn = receipts.draw(
             context, policy, at=at, principal=principal, floor=floor, salt=ledger.entropy(32), keyring=keyring
         )
-        found = _credentials(context.query, policy, caller.allow_secrets)
-        if found:
+        if not worded:
             drawn = drawn._replace(salt=b"", query=b"")
         block.writer.keep_receipt(drawn, MAX_RECEIPTS)
-    notices = (f"receipt: the query looks like a credential ({', '.join(found)}), and was not kept with it",)
-    return replace(context, receipt=drawn.id, notices=(*context.notices, *(notices if found else ())))
+    return replace(context, receipt=drawn.id)
 
 
-def _credentials(query: str, policy: Policy, allowed: Sequence[str]) -> tuple[str, ...]:
-    """What in the words of a recall looks like a credential, by the names of the rules."""
+def unkept(query: str, policy: Policy, allowed: Sequence[str]) -> tuple[str, ...]:
+    """That the words of a recall look like a credential, and are not kept with its receipt; nothing if they do not."""
     # Loaded with the first write: a read does not pay for it.
     from ledgerstone.core import credentials  # noqa: PLC0415
 
     synonyms = policy.synonyms or {}
     filters = (policy.key or "", *policy.tags)
-    return credentials.sorts(
+    found = credentials.sorts(
         [query, *filters, *synonyms, *(each for others in synonyms.values() for each in others)], allowed
     )
+    named = ", ".join(found)
+    return (f"receipt: the query looks like a credential ({named}), and was not kept with it",) if found else ()
 
 
 def cited(reader: Reader, identity: Identity, receipt: str | None) -> bytes | None:

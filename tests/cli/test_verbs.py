@@ -13,6 +13,7 @@ from ledgerstone.entrypoints.cli import main
 from ledgerstone.entrypoints.cli_hosts import HOSTS
 from ledgerstone.errors import LedgerstoneError
 from tests.cli.conftest import Desk
+from tests.core.test_credentials import REAL
 from tests.stores import plain_client
 
 
@@ -157,17 +158,17 @@ def test_heads_come_when_asked_for(bound: Desk) -> None:
     assert "--heads: goes with --json" in bound.invoke("recall", "x", "--heads").stderr
 
 
-def test_heads_stand_beside_the_budget(bound: Desk) -> None:
-    """What a budget counts is the context: without the heads an answer fits it, as it does where none are asked for."""
+@pytest.mark.parametrize("more", [(), ("--heads",), ("--heads", "--receipt")])
+def test_an_answer_fits_its_budget_with_all_that_it_holds(bound: Desk, more: tuple[str, ...]) -> None:
+    """With heads, a receipt and what is said of a query like a credential, it is no longer than allowed."""
     for number in range(20):
         bound.ask("remember", f"cedar {number} " + "x" * 100)
 
-    bare, with_heads = (bound.ask("recall", "cedar", "--bytes", "1000", *more) for more in ((), ("--heads",)))
-
-    heads = with_heads.pop("heads")
-    assert heads
-    assert with_heads == bare
-    assert len(json.dumps(bare, ensure_ascii=False, separators=(",", ":")).encode()) <= 1000
+    for most in range(640, 1_600, 160):
+        answer = bound.run("recall", f"cedar {REAL['gitlab_pat']}", "--bytes", str(most), *more, "--json")
+        assert len(answer.out) <= most
+        assert ("heads" in json.loads(answer.out)) == ("--heads" in more)
+    assert json.loads(answer.out)["items"]
 
 
 def test_a_list_keeps_to_a_tag(bound: Desk) -> None:

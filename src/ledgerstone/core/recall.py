@@ -122,6 +122,12 @@ def envelope(notices: Iterable[str]) -> int:
     return ENVELOPE_BYTES + sum(map(_noticed, notices))
 
 
+def headed(heads: Mapping[str, tuple[int, bytes]]) -> int:
+    """The bytes of the heads that a context was read at, where they are sent along."""
+    named = {name: {"sequence": sequence, "commit": commit.hex()} for name, (sequence, commit) in heads.items()}
+    return len(orjson.dumps({"heads": named}))
+
+
 def _noticed(notice: str) -> int:
     return len(orjson.dumps(notice)) + 24
 
@@ -143,9 +149,14 @@ def select(
 
     ``prove`` turns a candidate and its place in the context into an entry, which may give itself another rank among
     those of its lane, or says why it is left out. ``count`` says what a text costs of the budget's tokens; without it
-    they are estimated. CapacityError when the tasks alone do not fit; it names what they need.
+    they are estimated. CapacityError when the ``overhead`` or the tasks alone do not fit; it names what they need.
     """
     spent = _Spent(budget, count or estimate, overhead)
+    if spent.over():
+        raise CapacityError(
+            f"what stands around the entries needs {spent}; the budget has {_amount(budget.bytes, budget.tokens)}",
+            hint=f"raise the budget to {spent.enough()}, or ask for fewer namespaces",
+        )
     chosen = list(tasks)
     for task in chosen:
         spent.add(lean(task.record, task.lane))

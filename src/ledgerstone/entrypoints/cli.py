@@ -178,7 +178,7 @@ def remember(
 @click.option(
     "--format", "form", type=click.Choice(["text", "markdown"]), default="text", help="markdown: for a prompt."
 )
-@click.option("--heads", is_flag=True, help="With --json: the heads it was read at; --bytes does not count them.")
+@click.option("--heads", is_flag=True, help="With --json: the heads it was read at, which --bytes counts too.")
 @click.option("--receipt", is_flag=True, help="Keep signed evidence of what was chosen: ledgerstone explain shows it.")
 @verb
 def recall(
@@ -213,7 +213,7 @@ def recall(
     )
     policy = _policy(**options)
     with door.memory() as memory:
-        context = memory.recall(query, policy=policy, budget=budget, receipt=receipt)
+        context = memory.recall(query, policy=policy, budget=budget, receipt=receipt, heads=heads)
 
     if form == "markdown":
         from ledgerstone.core.rendering import markdown
