@@ -158,7 +158,7 @@ def test_expired_texts_are_erased_when_asked(bound: Desk) -> None:
 
     assert (done.code, held(bound)) == (0, False)
     assert gone in done.out.decode()
-    assert b"nothing left to erase" in bound.sit("expire").out
+    assert b"nothing to erase" in bound.sit("expire").out
 
 
 def test_a_retention_is_let_go(bound: Desk) -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+
+import click
+import pytest
 
 from tests.cli.conftest import Desk
-
-if TYPE_CHECKING:
-    import pytest
 
 ADDRESS = re.compile(r"mem_[0-9a-z]{16}@\d+")
 
@@ -117,6 +116,22 @@ def test_a_long_text_wraps_within_its_margin(bound: Desk) -> None:
 
     assert max(map(len, lines)) <= 80
     assert sum(line.startswith("    cedar") for line in lines) >= 4
+
+
+@pytest.mark.parametrize("width", [72, 80, 120])
+def test_no_line_of_ours_is_wider_than_the_terminal(bound: Desk, width: int) -> None:
+    """A record's head goes on less far in than any text, a trail takes two lines, what only begins is cut."""
+    said = "The staging database is restored every morning, and whoever changes its schema by hand loses that change."
+    task = ["--kind", "task", "--due", "2027-01-10", "--key", "the-staging-database"]
+    address = bound.ask("remember", said, *task)["address"]
+    receipt = bound.ask("recall", "staging database", "--receipt")["receipt"]
+    verbs = (["list"], ["recall"], ["audit"], ["explain", receipt], ["forget", address, "--dry-run"])
+
+    shown = [click.unstyle(bound.sit(*verb, env={"COLUMNS": str(width)}).out.decode()).splitlines() for verb in verbs]
+
+    assert [line for lines in shown for line in lines if len(line) > width] == []
+    assert any(line.startswith(("  task", "  due", "  key")) for line in shown[0]) >= (width < 80)
+    assert any("due 2027-01-10" in line and "00:00" not in line for line in shown[0])
 
 
 def test_a_program_that_waits_says_so(bound: Desk) -> None:

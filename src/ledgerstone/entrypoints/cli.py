@@ -262,7 +262,7 @@ def get(door: Door, target: str) -> None:
         click.echo(record.text.encode(), nl=False)
     else:
         click.echo(shown.plain(record.text))
-        click.echo("\n" + shown.columns(shown.details(record)), err=True)
+        click.echo("\n" + shown.columns(shown.details(record), door.width), err=True)
 
 
 @main.command("list")

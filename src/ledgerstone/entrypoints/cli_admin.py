@@ -74,7 +74,7 @@ def init(door: Door, program: str | None, *, show: bool, remove: bool) -> None:
         # A whole sentence, which ends in what comes next.
         door.say(f"project {found_by.removesuffix(f'; run: {follows}')}")
     if made:
-        door.say("keep a copy of the key file in a safe place: without it the store can be neither read nor written")
+        door.say("back up the key file: without it the store can be neither read nor written")
 
 
 def _tell_host(door: Door, program: str, *, show: bool, remove: bool) -> None:
@@ -219,7 +219,7 @@ def audit(door: Door, target: str | None, limit: int, before: int | None) -> Non
         events = memory.audit(target=target, limit=limit, before=before)
     # A promotion and the record that comes by it are one act.
     told = [event for event in events if event.operation != "promotion"]
-    door.answer(wire.events(events), lambda: "\n".join(map(shown.event, told)))
+    door.answer(wire.events(events), lambda: shown.events(told, door.width))
 
 
 @click.group(invoke_without_command=True)

@@ -94,11 +94,11 @@ def _settle(door: Door, act: Callable[..., Forgotten], *, dry_run: bool, yes: bo
             plan = act(memory, dry_run=True)
             texts = {} if door.json else beginnings(memory, plan.addresses[:MAX_GET])
             if dry_run:
-                door.answer(wire.forgotten(plan), lambda: shown.forgotten(plan, texts))
+                door.answer(wire.forgotten(plan), lambda: shown.forgotten(plan, texts, door.width))
                 return
             if plan.addresses or plan.names or plan.reasons:
                 if not door.json:
-                    click.echo(shown.forgotten(plan, texts), err=True)
+                    click.echo(shown.forgotten(plan, texts, _width()), err=True)
                 door.confirm(f"Erase {shown.reached(plan)} for good?", yes=yes)
         done = act(memory, dry_run=False)
     door.answer(wire.forgotten(done), lambda: shown.forgotten(done))

@@ -10,7 +10,7 @@ import click
 from ledgerstone.entrypoints.frame import Door, beginnings, verb
 
 if TYPE_CHECKING:
-    from ledgerstone.receipts import Explained
+    from ledgerstone.receipts import Explained, Item
 
 
 @click.command
@@ -53,7 +53,7 @@ def explain(door: Door, receipt: str) -> None:
     with door.memory() as memory:
         found = memory.explain(receipt)
         addresses = [item.address for item in found.items if item.address is not None]
-        door.answer(wire.receipt(found), lambda: "\n".join(_lines(found, beginnings(memory, addresses))))
+        door.answer(wire.receipt(found), lambda: "\n".join(_lines(found, beginnings(memory, addresses), door.width)))
 
 
 def _query(found: Explained) -> str:
@@ -70,7 +70,7 @@ def _ranking(scorer: str) -> str:
     return ", ".join(by)
 
 
-def _lines(found: Explained, texts: Mapping[str, str]) -> list[str]:
+def _lines(found: Explained, texts: Mapping[str, str], width: int | None) -> list[str]:
     from ledgerstone.entrypoints import shown
 
     receipt = found.receipt
@@ -87,15 +87,17 @@ def _lines(found: Explained, texts: Mapping[str, str]) -> list[str]:
         *(("left out", f"{one.count} ({one.reason})") for one in receipt.left_out),
         ("ranked by", _ranking(receipt.scorer)),
     ]
-    chosen = [
-        (
-            item.address or "(not yours to see)",
-            item.lane if item.score is None else f"{item.lane} {item.score / 1_000_000:.3f}",
-            " · ".join(filter(None, (item.standing, texts.get(item.address or "")))),
-        )
-        for item in found.items
-    ]
-    return [shown.columns(head), "", shown.columns(chosen) if chosen else "nothing was chosen"]
+    named = [item.address or "(not yours to see)" for item in found.items]
+    lanes = [item.lane if item.score is None else f"{item.lane} {item.score / 1_000_000:.3f}" for item in found.items]
+    before = sum(max(map(len, column), default=0) + len(shown.STEP) for column in (named, lanes))
+
+    def note(item: Item) -> str:
+        standing = item.standing or ""
+        text = shown.brief(texts.get(item.address or "", ""), width, before + len(standing) + len(shown.BETWEEN))
+        return shown.BETWEEN.join(filter(None, (standing, text)))
+
+    chosen = list(zip(named, lanes, map(note, found.items), strict=True))
+    return [shown.columns(head, width), "", shown.columns(chosen) if chosen else "nothing was chosen"]
 
 
 COMMANDS: Final = (receipts, explain)

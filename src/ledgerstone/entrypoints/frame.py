@@ -276,7 +276,9 @@ def written(door: Door, answer: Remembered) -> None:
         door.say("it was written before, and nothing was written now")
     for one in answer.similar:
         how = "says the same" if one.same else f"shares {one.overlap // 10} % of its words"
-        door.say(f"{one.address} {how}: if this corrects it, use --replaces or retract one")
+        door.say(f"{one.address} {how}")
+    if answer.similar:
+        door.say("if this corrects what stands there, use --replaces, or retract one")
     if answer.replaced is not None and answer.replaced.text not in {None, found.text}:
         door.say(f"it replaces {answer.replaced.address}: {brief(answer.replaced.text)}")
     if found.standing.value == "contested":

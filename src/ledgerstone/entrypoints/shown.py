@@ -17,10 +17,14 @@ if TYPE_CHECKING:
     from ledgerstone.core.values import Event, Forgotten, Record
 
 MARGIN: Final = "    "
+# Less far in than a margin, so that no text can look like it.
+STEP: Final = "  "
+BETWEEN: Final = " \u00b7 "
 MOST_WIDTH: Final = 96
 LEAST_WIDTH: Final = 40
 BRIEF_LINES: Final = 6
 BRIEF_CHARACTERS: Final = 60
+BRIEF_LEAST: Final = 8
 MOST_PADDED: Final = 40
 MOST_LISTED: Final = 20
 
@@ -41,7 +45,7 @@ def json_text(value: Mapping[str, Any], *, terminal: bool) -> str:
 def entry(record: Record, *, lane: Lane | None = None, width: int | None = None, brief: bool = False) -> str:
     """A record: one line of what it is, then its text behind a margin, so that no text can look like a line of ours.
 
-    ``width`` is a terminal's, and wraps; ``brief`` leaves out what a long text has beyond its first lines.
+    ``width`` is a terminal's, and wraps both; ``brief`` leaves out what a long text has beyond its first lines.
     """
     words = [record.kind.value, record.scope.value, record.trust.word]
     if record.status is not Status.ACTIVE:
@@ -51,10 +55,10 @@ def entry(record: Record, *, lane: Lane | None = None, width: int | None = None,
     if lane is not None and lane is not Lane.LEXICAL:
         words.append(lane.value)
     if record.due is not None:
-        words.append(f"due {moment(record.due)}")
+        words.append(f"due {moment(record.due).removesuffix(' 00:00:00Z')}")
     if record.key is not None:
         words.append(f"key {one_line(record.key)}")
-    head = f"{click.style(record.address, bold=True)}  {dim(' · '.join(words))}"
+    head = _head(record.address, words, width)
     if record.text is None:
         return f"{head}\n{MARGIN}{dim(f'its text was erased by commit {record.ended_by}')}"
     lines = list(_lines(record.text, width))
@@ -64,6 +68,18 @@ def entry(record: Record, *, lane: Lane | None = None, width: int | None = None,
         left = len(lines) - BRIEF_LINES + 1
         lines = [*lines[: BRIEF_LINES - 1], dim(f"and {left} more lines: ledgerstone get {record.address}")]
     return "\n".join([head, *(f"{MARGIN}{line}".rstrip() for line in lines)])
+
+
+def _head(address: str, words: Iterable[str], width: int | None) -> str:
+    lines: list[list[str]] = [[]]
+    used = len(address) + len(STEP)
+    for word in words:
+        if lines[-1] and width is not None and used + len(word) > _room(width):
+            lines.append([])
+            used = len(STEP)
+        lines[-1].append(word)
+        used += len(word) + len(BETWEEN)
+    return f"{click.style(address, bold=True)}{STEP}" + f"\n{STEP}".join(dim(BETWEEN.join(line)) for line in lines)
 
 
 def details(record: Record) -> list[tuple[str, str]]:
@@ -96,8 +112,16 @@ def details(record: Record) -> list[tuple[str, str]]:
     return rows + [(name, one_line(value)) for name, value in optional if value]
 
 
-def event(found: Event) -> str:
-    """One event of the audit trail in a line."""
+def events(found: Iterable[Event], width: int | None) -> str:
+    """The audit trail, a line for each event; two for each where a terminal is too narrow for one of them."""
+    rows = [_event(one) for one in found]
+    narrow = width is not None and any(len(STEP.join(row)) > width for row in rows)
+    between = f"\n{MARGIN}" if narrow else STEP
+    return "\n".join(f"{dim(at)}{STEP}{said}{between}{dim(who)}" for at, said, who in rows)
+
+
+def _event(found: Event) -> tuple[str, str, str]:
+    """When it was, what, and whose and where."""
     times = "" if found.count == 1 else f"{found.count} times"
     who = one_line(found.principal)
     if found.refusal is not None:
@@ -109,7 +133,7 @@ def event(found: Event) -> str:
         place = f"{found.namespace} {found.sequence}"
     if found.host is not None:
         who += f" through {one_line(found.host)}"
-    return f"{dim(moment(found.at))}  {' '.join(filter(None, words))}  {dim(' · '.join(filter(None, (who, place))))}"
+    return moment(found.at), " ".join(filter(None, words)), BETWEEN.join(filter(None, (who, place)))
 
 
 _REFUSED: Final = {
@@ -120,15 +144,15 @@ _REFUSED: Final = {
 }
 
 
-def forgotten(found: Forgotten, texts: Mapping[str, str] | None = None) -> str:
+def forgotten(found: Forgotten, texts: Mapping[str, str] | None = None, width: int | None = None) -> str:
     """What an erasure reached; or what it would: the first addresses, how their texts begin, and what stays."""
     by = ", ".join(f"{name} {sequence}" for name, sequence in found.commits)
     if not (found.addresses or found.names or found.reasons):
-        return "nothing left to erase"
+        return "nothing to erase"
     parts = [f"erased {reached(found)}, commit {by}" if by else "these would be erased for good:"]
     if not by:
         sorts = dict.fromkeys(found.summaries, "summary") | dict.fromkeys(found.copies, "copy")
-        parts += _some((one, sorts.get(one, ""), (texts or {}).get(one, "")) for one in found.addresses)
+        parts += _some(((one, sorts.get(one, ""), (texts or {}).get(one, "")) for one in found.addresses), width)
         parts += _some((one, "its reason") for one in found.reasons)
         parts += _some((one, "its name") for one in found.names)
         if found.rests:
@@ -143,8 +167,11 @@ def wrapped(text: str, width: int | None) -> str:
         return text
     from textwrap import fill
 
-    room = max(min(width, MOST_WIDTH), LEAST_WIDTH)
-    return fill(text, room, subsequent_indent=MARGIN, break_long_words=False, break_on_hyphens=False)
+    return fill(text, _room(width), subsequent_indent=MARGIN, break_long_words=False, break_on_hyphens=False)
+
+
+def _room(width: int) -> int:
+    return max(min(width, MOST_WIDTH), LEAST_WIDTH)
 
 
 def reached(found: Forgotten) -> str:
@@ -154,31 +181,41 @@ def reached(found: Forgotten) -> str:
     return " and ".join([", ".join(parts[:-1]), parts[-1]]) if parts[1:] else "".join(parts)
 
 
-def _some(rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
+def _some(rows: Iterable[tuple[str, ...]], width: int | None = None) -> Iterator[str]:
     listed = list(rows)
     for address, *notes in listed[:MOST_LISTED]:
-        yield MARGIN + "  ".join([address, *(dim(note) for note in notes if note)])
+        note = brief(STEP.join(filter(None, notes)), width, len(MARGIN) + len(address) + len(STEP))
+        yield MARGIN + STEP.join(filter(None, (address, dim(note) if note else "")))
     if len(listed) > MOST_LISTED:
         yield f"{MARGIN}and {len(listed) - MOST_LISTED} more: --dry-run --json lists all"
 
 
-def columns(rows: Iterable[tuple[str, ...]]) -> str:
-    """Rows of a name, a value and perhaps a note: names aligned, notes too where values are short, both dim."""
+def columns(rows: Iterable[tuple[str, ...]], width: int | None = None) -> str:
+    """Rows of a name, a value and perhaps a note: names aligned, notes too where values are short, both dim.
+
+    At a terminal of a ``width`` a value without a note goes on below itself, between words.
+    """
     table = [tuple(row) for row in rows]
     wide = max((len(row[0]) for row in table), default=0)
     noted = [len(row[1]) for row in table if row[2:] and len(row[1]) <= MOST_PADDED]
     padding = max(noted, default=0)
 
     def line(name: str, value: str, note: str = "") -> str:
+        if width is not None and not note and wide + len(STEP) + len(value) > width:
+            from textwrap import wrap
+
+            room = max(width - wide - len(STEP), BRIEF_LEAST)
+            value = f"\n{' ' * wide}{STEP}".join(wrap(value, room, break_long_words=False, break_on_hyphens=False))
         return f"{dim(name.ljust(wide))}  " + (f"{value.ljust(padding)}  {dim(note)}" if note else value)
 
     return "\n".join(line(*row) for row in table)
 
 
-def brief(text: str | None) -> str:
-    """How a text begins, within a line; nothing of one that was erased."""
-    text = one_line(text or "")
-    return text if len(text) <= BRIEF_CHARACTERS else f"{text[: BRIEF_CHARACTERS - 1]}…"
+def brief(text: str | None, width: int | None = None, before: int = 0) -> str:
+    """How a text begins, within a line, and within what a terminal has beside ``before``; nothing of an erased one."""
+    line = one_line(text or "")
+    room = BRIEF_CHARACTERS if width is None else min(BRIEF_CHARACTERS, max(width - before, BRIEF_LEAST))
+    return line if len(line) <= room else f"{line[: room - 1]}…"
 
 
 def moment(microseconds: int) -> str:
@@ -187,7 +224,7 @@ def moment(microseconds: int) -> str:
 
 
 def _lines(text: str, width: int | None) -> Iterator[str]:
-    room = None if width is None else max(min(width, MOST_WIDTH), LEAST_WIDTH) - len(MARGIN)
+    room = None if width is None else _room(width) - len(MARGIN)
     for line in plain(text).split("\n"):
         if room is None or len(line) <= room:
             yield line
