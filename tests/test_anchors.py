@@ -278,27 +278,6 @@ def test_an_owner_takes_an_older_store_back(desk: Desk) -> None:
         desk.open()
 
 
-def test_an_older_copy_brings_no_erased_text_back(desk: Desk) -> None:
-    """Put back and accepted, a copy from before an erasure loses the text again, from its files too."""
-    with desk.open() as memory:
-        secret = memory.remember("the vault opens with 71-33-19", scope=Scope.USER).record
-    older = desk.path.read_bytes()
-    with desk.open() as memory:
-        memory.forget(secret.address, dry_run=False)
-    desk.put(older)
-    with pytest.raises(CorruptionError, match="behind commit"):
-        desk.open()
-
-    with desk.open(check=False) as memory:
-        assert memory.verify(accept=True).ok
-
-    with desk.open() as memory:
-        assert memory.get(secret.address).text is None
-        assert memory.verify().ok
-    assert b"the vault opens" in older
-    assert b"the vault opens" not in desk.path.read_bytes()
-
-
 def test_only_an_administrator_takes_a_store_back(desk: Desk) -> None:
     """A program of the owner's is refused, and the store with it; the owner may."""
     rolled_back(desk)

@@ -103,14 +103,6 @@ def test_a_foreign_source_is_refused_and_its_text_never_shown(scratch: Scratch) 
     assert foreign.address not in found(scratch.memory, "cedar")
 
 
-def test_an_unknown_field_is_refused() -> None:
-    """A draft has the fields it has; a tick of its own it has not."""
-    with pytest.raises(TypeError, match="tick"):
-        Draft(text="Cedar.", tick=7)  # type: ignore[call-arg]
-
-    assert Draft(text="Cedar.", place="7").place == "7"
-
-
 def test_keys_and_texts_of_any_script_are_recalled(ada: Memory) -> None:
     """Cyrillic key and text, found by a word in another form."""
     note = ada.remember(Draft(text="Книга Софии лежит в синем сундуке.", key="книга.софии")).record

@@ -297,7 +297,13 @@ def test_a_list_is_one_of_three(ada: Memory, what: str) -> None:
     assert ada.list_records("recent").items == ()
 
 
-@pytest.mark.parametrize("cursor", ["", "x", "ns_0000000000000000:1", "{0}", "{0}:", "{0}:-1", "{0}:x", "{0}:\u0661"])
+@pytest.mark.parametrize(
+    "cursor",
+    [
+        *("", "x", "ns_0000000000000000:1", "{0}"),
+        *("{0}:", "{0}:-1", "{0}:x", "{0}:1_0", "{0}:\u0661", "{0}:" + "9" * 24, "{0}:" + "9" * 5000),
+    ],
+)
 def test_a_cursor_comes_from_a_list(ada: Memory, cursor: str) -> None:
     """A made-up cursor is refused, and the hint says how to begin; a page's own continues it."""
     namespace = ada.remember_many(["One.", "Two."])[0].record.namespace
