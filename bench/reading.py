@@ -38,7 +38,7 @@ def get(scale: Scale, folder: Path) -> Iterator[Figure]:
                 if not nodes:
                     chain.nodes.clear()
                 positions = next(where)
-                reading.foresee(chain, positions)
+                reading.prefetch(chain, positions)
                 for position in positions:
                     reading.record(chain, place.scope, position)
 

@@ -376,7 +376,7 @@ def test_a_restore_that_is_broken_off_leaves_the_store(
 ) -> None:
     """Whatever fails on the way, the store that was there opens and answers as before."""
     before = answers(home.path, home)
-    for name in ("settle", "keep"):
+    for name in ("sync", "keep"):
         with monkeypatch.context() as patch:
             patch.setattr(files, name, failing)
             with pytest.raises(UnavailableError):

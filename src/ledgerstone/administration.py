@@ -69,7 +69,7 @@ def use_project(ledger: Ledger, caller: Caller, namespace: str | None) -> str:
             remote = None if hints.inside else _free_remote(identity, caller)
             place = Place(None, Scope.PROJECT, identity.principal)
             name = remote or path.rpartition("/")[2] or path
-            return block.settle(Target(place, "new", name, remote, path)).namespace
+            return block.batch(Target(place, "new", name, remote, path)).namespace
         found = identity.place(namespace)
         if found is None or not identity.exists(namespace) or found.scope is not Scope.PROJECT:
             raise unknown(namespace)

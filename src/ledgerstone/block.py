@@ -126,7 +126,7 @@ class Block:
         self.store_commit(new, grant=admin)
         return self._begin(begin, grants[0].grant)
 
-    def settle(self, target: Target, act: Act = Act.WRITE) -> Batch:
+    def batch(self, target: Target, act: Act = Act.WRITE) -> Batch:
         """Authorise an act at a target, make what it needs (namespace, names of session and host), and begin."""
         identity, caller, place = self.identity, self.identity.caller, target.place
         # What is written next is signed: it must not rest on rows that somebody took away.

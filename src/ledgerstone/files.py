@@ -35,7 +35,7 @@ def whole(target: Path) -> Iterator[Path]:
     try:
         make(draft)
         yield draft
-        settle(draft)
+        sync(draft)
         draft.replace(target)
     except BaseException as error:
         target.unlink(missing_ok=True)
@@ -44,7 +44,7 @@ def whole(target: Path) -> Iterator[Path]:
         raise
     finally:
         draft.unlink(missing_ok=True)
-    settle(target.parent)
+    sync(target.parent)
 
 
 def beside(target: Path, what: str) -> Path:
@@ -71,7 +71,7 @@ def _lives(process: int) -> bool:
     return True
 
 
-def settle(path: Path) -> None:
+def sync(path: Path) -> None:
     """Make a file or a folder durable; where a file system cannot do so with folders, nothing is done."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
@@ -96,7 +96,7 @@ def appear(draft: Path, path: Path) -> None:
         draft.rename(path)
     else:
         draft.unlink()
-    settle(path.parent)
+    sync(path.parent)
 
 
 def keep(path: Path, word: str) -> Path:

@@ -335,7 +335,7 @@ def _erase(block: Block, reach: Reach, reason: str | None) -> list[tuple[str, in
 
 def _erase_part(block: Block, place: Place, erasure: Admitted) -> tuple[str, int]:
     """One erasure commit of a namespace."""
-    batch = block.settle(Target(place, None, ""), Act.FORGET)
+    batch = block.batch(Target(place, None, ""), Act.FORGET)
     batch.add(erasure)
     return batch.namespace, batch.append(block.writer).head.sequence
 

@@ -19,8 +19,7 @@ from cryptography.exceptions import InvalidTag
 
 from ledgerstone.core.signing import Keyring, SigningKey, key_id
 from ledgerstone.errors import FormatError, StoreError, UnavailableError, UsageError
-from ledgerstone.files import keep, whole
-from ledgerstone.files import settle as flush
+from ledgerstone.files import keep, sync, whole
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
@@ -85,7 +84,7 @@ def settle(path: str | Path) -> Path | None:
     except FileNotFoundError:
         kept.unlink(missing_ok=True)
         return None
-    flush(where.parent)
+    sync(where.parent)
     return kept
 
 

@@ -16,8 +16,8 @@ from ledgerstone import (
     compacting,
     forgetting,
     getting,
-    listing,
     moving,
+    pages,
     recalling,
     receipts,
     remembering,
@@ -465,7 +465,7 @@ class Memory:
         if not 1 <= limit <= MAX_LIST:
             raise UsageError(f"limit: 1 to {MAX_LIST}, not {limit}")
         with self._ledger.reads(self.caller) as (reading, identity):
-            page = listing.page(reading, identity, what, cursor=cursor, limit=limit)
+            page = pages.page(reading, identity, what, cursor=cursor, limit=limit)
         return replace(page, notices=self._ledger.notices())
 
     def audit(self, *, target: str | None = None, limit: int = 50, before: int | None = None) -> tuple[Event, ...]:

@@ -439,7 +439,7 @@ def _erase_again(ledger: Ledger, caller: Caller) -> None:
 
 def _exchange(draft: Path, path: Path, present: _Present | None, *, discard: bool) -> Path | None:
     """Put a file in its place in one step, while nobody has open what stands there; where that went."""
-    files.settle(draft)
+    files.sync(draft)
     if not path.exists():
         for log in _logs(path):
             # Of a file that is gone; SQLite would take it for the new one's.
@@ -456,7 +456,7 @@ def _exchange(draft: Path, path: Path, present: _Present | None, *, discard: boo
                 log.rename(replaced.with_name(replaced.name + log.name.removeprefix(path.name)))
             log.unlink(missing_ok=True)
         draft.replace(path)
-    files.settle(path.parent)
+    files.sync(path.parent)
     return replaced
 
 

@@ -392,7 +392,7 @@ class Reading:
         found: T = known[name]
         return found
 
-    def foresee(self, where: Chain, positions: Sequence[int]) -> None:
+    def prefetch(self, where: Chain, positions: Sequence[int]) -> None:
         """Read in one go what the versions at some positions are made of; each is proven when it is asked for.
 
         Only of a snapshot: whoever writes between reads what is old.

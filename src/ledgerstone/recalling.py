@@ -178,7 +178,7 @@ def _prover(asked: Asked, found: Candidates) -> Callable[[Spot, int], Recalled |
             some = next(upcoming)
             ready.update(some)
             for order in {one.order for one in some}:
-                reading.foresee(sights[order].where, [one.position for one in some if one.order == order])
+                reading.prefetch(sights[order].where, [one.position for one in some if one.order == order])
         sight = sights[spot.order]
         record = reading.record(sight.where, sight.place.scope, spot.position, view=sight.sieve.view, now=sight.now)
         if record.text is None:

@@ -71,7 +71,7 @@ def remember(
         if repeated is not None:
             return _noticed(ledger, block, tuple(map(_told_of_kind, drafts, repeated)))
         _check_lasting(drafts, block.reading.now)
-        batch = block.settle(target)
+        batch = block.batch(target)
         writing = _writing(ledger, caller, batch.namespace)
         for draft, passed in zip(drafts, overrides, strict=True):
             batch.add(rules.enter(draft, writing, batch.facts, passed))
@@ -107,7 +107,7 @@ def promote(
         there = _there(block, goal, source)
         if there is not None:
             return _noticed(ledger, block, there)[0]
-        batch = block.settle(goal, Act.PROMOTE)
+        batch = block.batch(goal, Act.PROMOTE)
         allowed = {*caller.allow_secrets, *allow_secrets}
         promoting.add(source, goal.place.scope, batch, _writing(ledger, caller, batch.namespace), allowed)
         answers = _committed(ledger, block, batch, goal, request)
@@ -136,7 +136,7 @@ def end(
         repeated = _repeated(ledger, block, goal, request)
         if repeated is not None:
             return _noticed(ledger, block, repeated)[0]
-        batch = block.settle(goal)
+        batch = block.batch(goal)
         known, version = reading.known(where, position), reading.version(where, position)
         if known is None or version is None:  # pragma: no cover - find gives positions of versions
             raise NotFoundError(f"no memory {target} here")

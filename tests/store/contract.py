@@ -28,7 +28,7 @@ class BlockError(Exception):
 def append_and_fail(memory: Memory) -> None:
     """A write block that appends commits to two chains and then fails."""
     with memory._ledger.writes(OWNER) as block:
-        block.settle(block.identity.target(Scope.SESSION))
+        block.batch(block.identity.target(Scope.SESSION))
         raise BlockError
 
 
@@ -272,7 +272,7 @@ class StoreContract:
         kept = memory.remember("before", scope=Scope.USER).record
 
         with open_memory(location, create=False) as other, memory._ledger.writes(OWNER) as block:
-            block.settle(block.identity.target(Scope.SESSION))
+            block.batch(block.identity.target(Scope.SESSION))
             found = other.get(kept.address)
             bound = other.bound()
 

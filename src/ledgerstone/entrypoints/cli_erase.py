@@ -54,7 +54,7 @@ def forget(door: Door, /, targets: tuple[str, ...], reason: str | None, keep: tu
     def act(memory: Memory, *, dry_run: bool) -> Forgotten:
         return memory.forget(wanted, reason=reason, keep=keep, dry_run=dry_run)
 
-    _settle(door, act, dry_run=asked["dry_run"], yes=asked["yes"])
+    _erase(door, act, dry_run=asked["dry_run"], yes=asked["yes"])
 
 
 @click.command
@@ -81,10 +81,10 @@ def expire(
     def act(memory: Memory, *, dry_run: bool) -> Forgotten:
         return memory.expire(retention=chosen, before=before, keep=keep, dry_run=dry_run)
 
-    _settle(door, act, dry_run=dry_run, yes=yes)
+    _erase(door, act, dry_run=dry_run, yes=yes)
 
 
-def _settle(door: Door, act: Callable[..., Forgotten], *, dry_run: bool, yes: bool) -> None:
+def _erase(door: Door, act: Callable[..., Forgotten], *, dry_run: bool, yes: bool) -> None:
     """Show what would go; unless it is a dry run, ask, erase, and say what is left."""
     from ledgerstone.entrypoints import shown, wire
 
