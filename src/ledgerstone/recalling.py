@@ -32,7 +32,7 @@ from ledgerstone.core.words import query_words, token
 from ledgerstone.errors import CorruptionError, NotFoundError, UsageError
 from ledgerstone.identity import Identity, Visible
 from ledgerstone.reading import Chain, Reading
-from ledgerstone.search import OWN, Meaning, Sieve, indexed, search
+from ledgerstone.search import OWN, Meaning, Sieve, counted, indexed, search, together
 from ledgerstone.semantic import Lane as Encoding
 from ledgerstone.semantic import Raised, Scorer, judged, raised
 from ledgerstone.store.protocol import LAST, NOW, Candidate, Reader, View
@@ -136,7 +136,7 @@ def assemble(
     chosen, left_out, used, tokens, told = recall.select(
         tasks,
         found.spots,
-        _prover(asked, found),
+        _specific_first(asked, found, _prover(asked, found)),
         budget=budget,
         overhead=recall.envelope(()) + (recall.headed(heads) if headed else 0),
         notices=notices,
@@ -161,7 +161,7 @@ def assemble(
 
 
 def _prover(asked: Asked, found: Candidates) -> Callable[[Spot, int], Recalled | str]:
-    """What proves a candidate, which are to come in their order, for its rank; or says why it is left out.
+    """What proves a candidate, which are to come in about their order, for its rank; or says why it is left out.
 
     What so many candidates are made of as a context may have entries is read in one go.
     """
@@ -199,6 +199,37 @@ def _prover(asked: Asked, found: Candidates) -> Callable[[Spot, int], Recalled |
         return Recalled(record=record, lane=lane, rank=places.get(spot, rank), score=found.scores.get(spot))
 
     return prove
+
+
+def _specific_first(
+    asked: Asked, found: Candidates, prove: Callable[[Spot, int], Recalled | str]
+) -> Callable[[Spot, int], Recalled | str]:
+    """The same, but that a candidate gives its turn to one of the same key in a more specific namespace, if one waits.
+
+    It is tried in the turn of that one.
+    """
+    reader, sights = asked.reading.reader, asked.sights
+    if len(sights) == 1 or asked.policy.history:
+        return prove
+    # Whose turn it is in the place of whom.
+    given: dict[Spot, Spot] = {}
+    tried: set[Spot] = set()
+
+    def in_turn(turn: Spot, rank: int) -> Recalled | str:
+        spot = given.get(turn, turn)
+        item = prove(spot, rank)
+        if not isinstance(item, str) and item.record.key is not None:
+            for order, sight in enumerate(sights[: spot.order]):
+                same = [Spot(order, place) for place in reader.keyed(sight.where.number, item.record.key)]
+                waiting = [one for one in same if one in found.lanes and one not in tried]
+                if waiting:
+                    given[waiting[-1]] = spot
+                    tried.add(waiting[-1])
+                    return prove(waiting[-1], rank)
+        tried.add(spot)
+        return item
+
+    return in_turn
 
 
 def _meaning(
@@ -397,16 +428,25 @@ def _found(asked: Asked) -> tuple[Candidates, list[str]]:
 
 
 def _searched(asked: Asked, words: Mapping[str, int]) -> tuple[Candidates, list[str], int]:
-    """The best hits of all namespaces, notices, and how many words occur; ties go to the more specific, the newer."""
+    """The best hits of all namespaces, notices, and how many words occur; ties go to the more specific, the newer.
+
+    All namespaces in sight are one corpus: a word is as rare in a small one as in a large one beside it.
+    """
     reading, most = asked.reading, asked.budget.candidates
     reader = reading.reader
     hits: list[tuple[int, int, int, bool]] = []
     notices: dict[str, None] = {}
     occurring = 0
-    for order, sight in enumerate(asked.sights):
+    tokens = frozenset(map(token, words))
+    counts = []
+    for sight in asked.sights:
         number = sight.where.number
         index = reading.kept(sight.where, "index", partial(indexed, reader, number))
-        found = search(reader, number, words, sight.sieve, limit=most, meaning=asked.meaning, index=index)
+        counts.append(counted(reader, number, index, tokens))
+    among = together(counts)
+    for order, (sight, here) in enumerate(zip(asked.sights, counts, strict=True)):
+        number = sight.where.number
+        found = search(reader, number, words, sight.sieve, limit=most, meaning=asked.meaning, here=here, among=among)
         hits += [(-hit.score, order, -hit.position, hit.worded) for hit in found.hits]
         notices |= dict.fromkeys(found.notices)
         occurring = max(occurring, found.occurring)

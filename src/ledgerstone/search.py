@@ -56,6 +56,16 @@ class Index(NamedTuple):
     tail: Mapping[str, Sequence[int]]
 
 
+class Counted(NamedTuple):
+    """What a search needs to know of a namespace, or of several as one: its index, and who holds each word asked for.
+
+    ``holding`` maps the ``token`` of each word to how many records hold it.
+    """
+
+    corpus: Index
+    holding: Mapping[str, int]
+
+
 class Sieve:
     """Lets through what may be recalled by its columns, and counts what it holds back.
 
@@ -154,36 +164,39 @@ def search(
     *,
     limit: int,
     meaning: Meaning | None = None,
-    index: Index | None = None,
+    here: Counted | None = None,
+    among: Counted | None = None,
 ) -> Found:
     """The records that the sieve lets through and that answer a query best, by BM25 in integers.
 
     ``words`` maps each word to what it counts, in thousandths of a query's own word. The rarest words are read first,
     within what one search may read; a word that no longer fits is left out of the candidates (never of the score) and a
     notice says so. ``meaning`` then has its say. What stands beside a hit in its source gains from it, as far as
-    standing side by side means anything there. Ties go to the newer record. ``index`` is what was ``indexed`` before.
+    standing side by side means anything there. Ties go to the newer record. ``here`` is what was ``counted`` before;
+    ``among`` all that is searched with it, by which words are chosen and weighed, so that scores can be compared.
     """
     tokens = {token(word): thousandths for word, thousandths in words.items()}
     if not tokens and meaning is None:
         return Found([], (), 0)
-    documents, length, tail = indexed(reader, number) if index is None else index
-    holding = reader.holding(number, list(tokens))
+    index, holding = here or counted(reader, number, indexed(reader, number), tokens)
+    corpus, spread = among or Counted(index, holding)
     fresh: dict[int, list[str]] = {}
-    for word in tokens.keys() & tail.keys():
-        holding[word] += len(tail[word])
-        for position in tail[word]:
+    for word in tokens.keys() & index.tail.keys():
+        for position in index.tail[word]:
             fresh.setdefault(position, []).append(word)
     own = [word for word, thousandths in tokens.items() if thousandths == OWN]
     beside = [word for word, thousandths in tokens.items() if thousandths != OWN]
-    # A query's own words are not crowded out by words related to them.
-    kept = [word for lane in (own, beside) for word in ranking.rarest(lane, holding, MAX_QUERY_WORDS) if holding[word]]
-    weights = {word: max(1, ranking.idf(documents, holding[word]) * tokens[word] // OWN) for word in kept}
-    gathered = _gather(reader, number, weights, holding, max(POSTING_BUDGET, documents // POSTING_SHARE))
+    # A query's own words are not crowded out by words related to them. Which of them count is the same wherever it is
+    # searched; which are read first is a matter of what they cost here.
+    chosen = [ranking.rarest(lane, spread, MAX_QUERY_WORDS) for lane in (own, beside)]
+    kept = [word for lane in chosen for word in ranking.rarest(lane, holding, MAX_QUERY_WORDS) if holding[word]]
+    weights = {word: max(1, ranking.idf(corpus.documents, spread[word]) * tokens[word] // OWN) for word in kept}
+    gathered = _gather(reader, number, weights, holding, max(POSTING_BUDGET, index.documents // POSTING_SHARE))
     for position, held in fresh.items():
         weight = sum(weights.get(word, 0) for word in held)
         if weight:
             gathered.weights[position] = weight
-    scored = ranking.scorer(weights, ranking.Corpus(documents, length))
+    scored = ranking.scorer(weights, ranking.Corpus(corpus.documents, corpus.length))
     rows = _best(reader, number, gathered.weights, sieve)
     held_by = _held(rows, weights, gathered.postings, fresh)
     scores = {row.position: scored(row.words, row.length, held_by[row.position]) for row in rows}
@@ -229,6 +242,24 @@ def indexed(reader: Reader, number: int) -> Index:
         for word in str.split(row.words):
             tail.setdefault(word, []).append(row.position)
     return Index(documents, length, tail)
+
+
+def counted(reader: Reader, number: int, index: Index, tokens: Collection[str]) -> Counted:
+    """How many records of a namespace hold each of some words, by their tokens; ``index`` is what was ``indexed``."""
+    holding = reader.holding(number, list(tokens))
+    for word in tokens & index.tail.keys():
+        holding[word] += len(index.tail[word])
+    return Counted(index, holding)
+
+
+def together(counts: Sequence[Counted]) -> Counted:
+    """Several namespaces as one corpus; what is not folded yet stays with each."""
+    documents = sum(each.corpus.documents for each in counts)
+    length = sum(each.corpus.length for each in counts)
+    holding = Counter[str]()
+    for each in counts:
+        holding.update(each.holding)
+    return Counted(Index(documents, length, {}), holding)
 
 
 def _held(
@@ -342,7 +373,7 @@ class _Gathered(NamedTuple):
     left_out: int
 
 
-def _gather(reader: Reader, number: int, weights: dict[str, int], holding: dict[str, int], room: int) -> _Gathered:
+def _gather(reader: Reader, number: int, weights: dict[str, int], holding: Mapping[str, int], room: int) -> _Gathered:
     """What the index says of a query's words, rarest first, as far as there is room for so many postings."""
     gathered: dict[int, int] = {}
     read: dict[str, list[int]] = {}

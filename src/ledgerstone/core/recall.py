@@ -25,6 +25,7 @@ from ledgerstone.core.values import (
     Policy,
     Recalled,
     Record,
+    Scope,
     Standing,
     Status,
     time_text,
@@ -188,9 +189,28 @@ def select(
         there.add(found.record.address)
         chosen.append(found)
     chosen.sort(key=lambda item: (_SHOWN[item.lane], item.rank))
-    shown = tuple(replace(item, rank=rank) for rank, item in enumerate(chosen))
+    shown = tuple(replace(item, rank=rank) for rank, item in enumerate(_specific_first(chosen)))
     return Selection(shown, left_out, spent.bytes, None if budget.tokens is None else spent.tokens, tuple(told))
 
+
+def _specific_first(chosen: Sequence[Recalled]) -> list[Recalled]:
+    """The same entries, but that of those with one key the more specific take the places before the more general.
+
+    Open tasks stay where they are: they are ordered by when they are due.
+    """
+    places: dict[str, list[int]] = {}
+    for place, item in enumerate(chosen):
+        if item.record.key is not None and item.lane is not Lane.TASKS:
+            places.setdefault(item.record.key, []).append(place)
+    ordered = list(chosen)
+    for same in places.values():
+        items = sorted([chosen[place] for place in same], key=lambda item: _SPECIFIC[item.record.scope])
+        for place, item in zip(same, items, strict=True):
+            ordered[place] = item
+    return ordered
+
+
+_SPECIFIC: Final = {scope: place for place, scope in enumerate(Scope)}
 
 # Words before what is only new: what stays the same from one recall to the next stands first.
 _SHOWN: Final = {Lane.TASKS: 0, Lane.LEXICAL: 1, Lane.SEMANTIC: 1, Lane.PROCEDURAL: 2, Lane.RECENT: 3}
