@@ -87,9 +87,7 @@ def test_the_last_signatures_of_a_key_are_kept(path: Path) -> None:
 
     store = open_store(path)
     with store.read() as reader:
-        for name in reader.chains():
-            row = reader.chain(name)
-            assert row is not None
+        for row in reader.chains():
             sequence, signature = max(reader.signatures(row.number).items())
             headers = {at: commit for at, commit, _ in reader.headers(row.number, newest=0, oldest=1 << 30)}
             assert KEYS.verifies(KEYS.signer or "", signing.COMMIT, headers[sequence], signature)
@@ -221,7 +219,7 @@ def test_a_signature_that_nothing_asks_for_is_a_finding(path: Path) -> None:
     """Kept are every 256th and a key's last, and no other."""
     with open_memory(path) as memory:
         memory.remember("one more", scope=Scope.USER)
-    edit(path, lambda writer: writer.transcribe(list(writer.chains())[2], [Row("signature", 1, bytes(64))]))
+    edit(path, lambda writer: writer.transcribe(writer.chains()[2].namespace, [Row("signature", 1, bytes(64))]))
 
     assert ("signature", "a signature is kept that nothing asks for") in findings(path, KEYS)
 
@@ -328,7 +326,7 @@ def test_rebuilding_takes_the_heads_of_a_rotation_in(path: Path, tmp_path: Path)
     forged(path, before)
 
     def place(writer: Any) -> None:
-        row: ChainRow = writer.chain(list(writer.chains())[2])
+        row: ChainRow = writer.chains()[2]
         writer.place_head(row._replace(signature=NEXT_KEYS.sign(signing.COMMIT, row.commit)))
 
     edit(path, place)

@@ -24,8 +24,7 @@ def overrides(scratch: Scratch) -> list[tuple[str, ...]]:
     """What the entries of all records name, in the order in which they were written."""
     store = open_store(scratch.path)
     with store.read() as reader:
-        row = reader.chain(list(reader.chains())[1])
-        assert row is not None
+        row = reader.chains()[1]
         found = [decode_entry(data) for _, data in reader.entries(row.number, 0, 1000)]
     store.close()
     return [entry.overrides for entry in found if isinstance(entry, RecordEntry)]

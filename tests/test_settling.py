@@ -63,11 +63,9 @@ def opened(path: Path) -> Iterator[Reader]:
 def replays(reader: Reader) -> Iterator[tuple[Replay, Settled, Iterator[Replayed]]]:
     """Each chain with what settles its versions as its entries are replayed."""
     authorities = Authorities()
-    for index, namespace in enumerate(reader.chains()):
-        row = reader.chain(namespace)
-        assert row is not None
+    for index, row in enumerate(reader.chains()):
         settled = Settled(reader, row.number)
-        replay = Replay(namespace, authorities, store=index == 0, settled=settled)
+        replay = Replay(row.namespace, authorities, store=index == 0, settled=settled)
         entries = (one for _, one in commits(reader, replay, row, KEYS))
         yield replay, settled, entries
 

@@ -38,7 +38,7 @@ from ledgerstone.errors import CorruptionError, NamespaceError, NotFoundError, U
 from ledgerstone.identity import Identity, Target
 from ledgerstone.ledger import Ledger
 from ledgerstone.reading import Listing, Reading
-from ledgerstone.store.protocol import Row, Writer
+from ledgerstone.store.protocol import ChainRow, Row, Writer
 from ledgerstone.verifying import Gone
 from ledgerstone.writing import parts
 
@@ -366,25 +366,22 @@ def rotate(ledger: Ledger, caller: Caller, new: SigningKey) -> str:
         reading, writer = block.reading, block.writer
         reading.catalogued()
         grant = block.authorize(Act.ADMIN, block.identity.store_place)
-        chains = [reading.chain(each) for each in list(writer.chains())[1:]]
+        chains = [reading.chain(row.namespace) for row in writer.chains()[1:]]
         heads = {where.namespace: where.head.id for where in chains if where is not None}
         entry = KeyEntry(key=name, public=new.public, retires=reading.keyring.signer, heads=rules.heads_root(heads))
         rules.check_heads(entry, heads)
         block.store_commit([rules.plain(entry)], grant=grant.grant)
-        for each in list(writer.chains()):
-            _resign(writer, each, successor)
+        for row in writer.chains():
+            _resign(writer, row, successor)
         # Whatever was proven before was proven by the old key.
         ledger.doubt()
     return name
 
 
-def _resign(writer: Writer, namespace: str, keyring: Keyring) -> None:
+def _resign(writer: Writer, row: ChainRow, keyring: Keyring) -> None:
     """Sign a head with another key; the signature that its own signer made is kept."""
-    row = writer.chain(namespace)
-    if row is None:  # pragma: no cover - it was just listed
-        raise CorruptionError(f"{namespace}: the chain is missing")
     if row.sequence not in writer.signatures(row.number):
-        writer.transcribe(namespace, [Row("signature", row.sequence, row.signature)])
+        writer.transcribe(row.namespace, [Row("signature", row.sequence, row.signature)])
     writer.place_head(row._replace(signature=keyring.sign(COMMIT, row.commit)))
 
 
@@ -403,5 +400,5 @@ def status(ledger: Ledger, caller: Caller) -> dict[str, Any]:
             "anchor": "kept" if ledger.anchored else "none",
             "fixed": ledger.store.fixed,
             "log": dict(zip(("bytes", "unfolded"), log, strict=True)),
-            "namespaces": sum(1 for _ in reading.reader.chains()) - 1,
+            "namespaces": len(reading.reader.chains()) - 1,
         }

@@ -38,7 +38,7 @@ from ledgerstone.identity import Identity, Target
 from ledgerstone.ledger import Ledger
 from ledgerstone.reaching import Reach
 from ledgerstone.reading import Reading
-from ledgerstone.store.protocol import LAST, Reader, Store, Writer
+from ledgerstone.store.protocol import Reader, Store, Writer
 from ledgerstone.writing import parts
 
 UNREACHED: Final = (
@@ -259,13 +259,7 @@ def recover(ledger: Ledger) -> None:
     # Under the lock: whoever is erasing just now has committed by then, or has not.
     with ledger.store.write() as writer:
         meant = anchors.meant()
-        held: set[bytes] = set()
-        for namespace in writer.chains():
-            row = writer.chain(namespace)
-            contents = () if row is None else writer.contents(row.number, 0, LAST)
-            held |= {
-                canonical.commitment(salt, data) for _, salt, data in contents if len(salt) == canonical.SALT_BYTES
-            }
+        held = {each for row in writer.chains() for _, each in reaching.committed(writer, row.number)}
         _erased_now(anchors, meant - held)
     if meant - held:
         ledger.scrub()

@@ -145,11 +145,11 @@ def records(ledger: Ledger, caller: Caller, namespace: str | None) -> Exported[R
 def _records(ledger: Ledger, caller: Caller, namespace: str | None) -> Iterator[Record]:
     with ledger.reads(caller) as (reading, identity):
         _may_leave(reading, identity, namespace)
-        for name in list(reading.reader.chains())[1:]:
-            place = identity.place(name)
-            if place is None or namespace not in {None, name}:
+        for row in reading.reader.chains()[1:]:
+            place = identity.place(row.namespace)
+            if place is None or namespace not in {None, row.namespace}:
                 continue
-            where = identity.chain(name)
+            where = identity.chain(row.namespace)
             reading.counted(where)
             for known in reading.reader.knowns(where.number, 0, LAST):
                 if known.current:
@@ -380,8 +380,7 @@ def _rows(reader: Reader) -> _Present | None:
 
 
 def _heads(reader: Reader) -> dict[str, tuple[int, bytes]]:
-    rows = [reader.chain(namespace) for namespace in reader.chains()]
-    return {row.namespace: (row.sequence, row.commit) for row in rows if row is not None}
+    return {row.namespace: (row.sequence, row.commit) for row in reader.chains()}
 
 
 def _abandoned(

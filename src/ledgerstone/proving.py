@@ -32,7 +32,7 @@ def checkpoints(ledger: Ledger, caller: Caller, namespace: str | None) -> tuple[
     with ledger.reads(caller) as (reading, identity):
         if not reading.signs:
             raise StoreError("a checkpoint is signed, and there is no signing key", hint=READ_ONLY_HINT)
-        store, *others = reading.reader.chains()
+        store, *others = [row.namespace for row in reading.reader.chains()]
         names = [store, *filter(identity.knows, others)]
         if namespace is not None and namespace not in names:
             raise unknown(namespace)

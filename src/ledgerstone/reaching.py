@@ -201,18 +201,21 @@ def held(reading: Reading, identity: Identity, caller: Caller, gone: frozenset[b
 
 def returned(reader: Reader, gone: frozenset[bytes]) -> dict[str, int]:
     """How many contents stand there with one of these commitments, by namespace; those alone that have some."""
-    chains = [reader.chain(namespace) for namespace in reader.chains()] if gone else []
-    counts = {row.namespace: len(holding(reader, row.number, gone)) for row in chains if row is not None}
+    chains = reader.chains() if gone else []
+    counts = {row.namespace: len(holding(reader, row.number, gone)) for row in chains}
     return {namespace: number for namespace, number in counts.items() if number}
 
 
 def holding(reader: Reader, number: int, gone: frozenset[bytes]) -> list[int]:
     """Where in a chain contents stand with one of these commitments."""
-    return [
-        position
-        for position, salt, data in reader.contents(number, 0, LAST)
-        if len(salt) == canonical.SALT_BYTES and canonical.commitment(salt, data) in gone
-    ]
+    return [position for position, commitment in committed(reader, number) if commitment in gone]
+
+
+def committed(reader: Reader, number: int) -> Iterator[tuple[int, bytes]]:
+    """Where each content of a chain stands, and its commitment."""
+    for position, salt, data in reader.contents(number, 0, LAST):
+        if len(salt) == canonical.SALT_BYTES:
+            yield position, canonical.commitment(salt, data)
 
 
 def _outlived(reading: Reading, reach: Reach, position: int, before: int) -> None:
@@ -466,10 +469,9 @@ def followed(reading: Reading, identity: Identity, reaches: list[Reach], keep: f
 def _promotions(reading: Reading) -> dict[bytes, list[tuple[str, int]]]:
     """Where records stand that came by promotion, by the digest of what they came from."""
     found: dict[bytes, list[tuple[str, int]]] = {}
-    for namespace in list(reading.reader.chains())[1:]:
-        row = reading.reader.chain(namespace)
-        for listed in () if row is None else reading.reader.catalog(row.number, PROMOTION):
-            found.setdefault(bytes.fromhex(listed.value), []).append((namespace, listed.position + 1))
+    for row in reading.reader.chains()[1:]:
+        for listed in reading.reader.catalog(row.number, PROMOTION):
+            found.setdefault(bytes.fromhex(listed.value), []).append((row.namespace, listed.position + 1))
     return found
 
 

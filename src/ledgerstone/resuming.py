@@ -63,16 +63,17 @@ def verify(
 def _verify(
     reader: Reader, keyring: Keyring, milestones: Milestones, entropy: Callable[[int], bytes], watch: Watch
 ) -> Report:
-    names = list(reader.chains())
+    rows = reader.chains()
+    names = [row.namespace for row in rows]
     if not names or names[0] not in milestones or not milestones.keys() <= set(names):
         raise UnsettledError("the chains are not those that were verified before")
     reading = Reading(reader, keyring, Heads(), 0)
     reading.catalogued()
     authorities = Authorities(_StoreChain(reading, milestones[names[0]]))
     parts = []
-    for name in names:
-        where, row = reading.chain(name), reader.chain(name)
-        if where is None or row is None:  # pragma: no cover - chains() has just listed it
+    for name, row in zip(names, rows, strict=True):
+        where = reading.chain(name)
+        if where is None:  # pragma: no cover - chains() has just listed it
             raise UnsettledError(f"{name}: the chain is missing")
         older = milestones[name][0] + 1 if name in milestones else 0
         parts.append(_Part(where, row, older))

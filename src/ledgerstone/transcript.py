@@ -48,23 +48,19 @@ def lines(reader: Reader, namespace: str | None = None) -> Iterator[bytes]:
 
     The store chain goes whole, for the others rest on it, but what it calls other namespaces is left out.
     """
-    names = list(reader.chains())
-    store = names[0]
+    store, *others = reader.chains()
     named = {} if namespace is None else {"namespaces": [namespace]}
-    yield _line({"line": "ledger", "format": FORMAT, "store": store, **named})
+    yield _line({"line": "ledger", "format": FORMAT, "store": store.namespace, **named})
     wanted = None if namespace is None else _wanted(reader, store, namespace)
     yield from _chain(reader, store, wanted)
-    for name in names[1:]:
-        if namespace in {None, name}:
-            yield from _chain(reader, name, None)
+    for row in others:
+        if namespace in {None, row.namespace}:
+            yield from _chain(reader, row, None)
 
 
-def _chain(reader: Reader, namespace: str, wanted: Container[int] | None) -> Iterator[bytes]:
+def _chain(reader: Reader, row: ChainRow, wanted: Container[int] | None) -> Iterator[bytes]:
     """The lines of one chain; with ``wanted`` only the contents at those positions."""
-    row = reader.chain(namespace)
-    if row is None:  # pragma: no cover - it was just listed
-        raise CorruptionError(f"{namespace}: the chain is missing")
-    number, signatures = row.number, reader.signatures(row.number)
+    number, namespace, signatures = row.number, row.namespace, reader.signatures(row.number)
     for sequence, _, data in reader.headers(number, newest=0, oldest=LAST):
         yield _line({"line": "commit", "namespace": namespace, "sequence": sequence, "header": data.decode()})
         header = entries.decode_header(data)
@@ -86,17 +82,16 @@ def _line(value: dict[str, Any]) -> bytes:
     return orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
 
 
-def _wanted(reader: Reader, store: str, namespace: str) -> set[int]:
+def _wanted(reader: Reader, store: ChainRow, namespace: str) -> set[int]:
     """The entries of the store chain whose contents a namespace's own commits need to be read by people."""
     ids: set[str | None] = set()
     own = reader.chain(namespace)
     for _, _, data in () if own is None else reader.headers(own.number, newest=0, oldest=LAST):
         stamp = entries.decode_header(data).stamp
         ids |= {stamp.principal, stamp.session, stamp.host}
-    row = reader.chain(store)
     wanted: set[int] = set()
     named: dict[str, int] = {}
-    for position, body in () if row is None else reader.entries(row.number, 0, LAST):
+    for position, body in reader.entries(store.number, 0, LAST):
         match entries.decode_entry(body):
             case NamespaceEntry(namespace=name) | AliasEntry(namespace=name) as entry if name == namespace:
                 wanted.add(position)

@@ -67,10 +67,10 @@ def verify(reader: Reader, keyring: Keyring, watch: Watch = UNWATCHED) -> Report
     heads: dict[str, tuple[int, bytes]] = {}
     done = records = posted = 0
     authorities = Authorities()
-    names = list(reader.chains())
-    total = sum(row.sequence + 1 for row in map(reader.chain, names) if row is not None)
-    for index, namespace in enumerate(names):
-        row = _row(reader, namespace)
+    rows = reader.chains()
+    total = sum(row.sequence + 1 for row in rows)
+    for index, row in enumerate(rows):
+        namespace = row.namespace
         settled = Settled(reader, row.number) if sound else None
         replay = Replay(namespace, authorities, store=index == 0, settled=settled)
         told = 0
@@ -101,11 +101,11 @@ def verify(reader: Reader, keyring: Keyring, watch: Watch = UNWATCHED) -> Report
         for namespace in authorities.namespaces
         if namespace not in heads and namespace not in authorities.parted
     )
-    tell(authorities.findings(names[0] if names else ""))
+    tell(authorities.findings(rows[0].namespace if rows else ""))
     tell(promotions(reader, authorities))
     if reader.posted() != posted:
         tell([Finding("index", "", None, "the word index does not hold the words of the records")])
-    return Report(findings=tuple(findings), namespaces=len(names[1:]), commits=done, entries=records, heads=heads)
+    return Report(findings=tuple(findings), namespaces=len(rows[1:]), commits=done, entries=records, heads=heads)
 
 
 def promotions(reader: Reader, authorities: Authorities) -> Iterator[Finding]:
@@ -142,13 +142,6 @@ def _entry_of(reader: Reader, number: int, digest: bytes) -> Entry | None:
     every = (data for _, data in reader.entries(number, 0, LAST))
     data = next((each for each in joined(led, every) if each is not None and digest_of(each) == digest), None)
     return None if data is None else decode_entry(data)
-
-
-def _row(reader: Reader, namespace: str) -> ChainRow:
-    row = reader.chain(namespace)
-    if row is None:  # pragma: no cover - chains() has just listed it
-        raise CorruptionError(f"{namespace}: the chain is missing")
-    return row
 
 
 def commits(reader: Reader, replay: Replay, row: ChainRow, keyring: Keyring) -> Iterator[tuple[int, Replayed]]:
@@ -519,9 +512,10 @@ def rebuild(writer: Writer, keyring: Keyring, *, alone: bool = False) -> Report:
     heads: dict[str, tuple[int, bytes]] = {}
     commits = entries = 0
     authorities = Authorities()
-    names = list(writer.chains())
-    for index, namespace in enumerate(names):
-        replay, row = Replay(namespace, authorities, store=index == 0), _row(writer, namespace)
+    rows = writer.chains()
+    for index, row in enumerate(rows):
+        namespace = row.namespace
+        replay = Replay(namespace, authorities, store=index == 0)
         writer.clear_derived(row.number)
         writer.restore_derived(row.number, _derive(writer, replay, row, keyring, alone=alone and index == 0))
         if replay.findings or replay.head is None:
@@ -533,7 +527,7 @@ def rebuild(writer: Writer, keyring: Keyring, *, alone: bool = False) -> Report:
         heads[namespace] = replay.head.sequence, replay.head.id
         commits += replay.head.sequence + 1
         entries += replay.size
-    for finding in () if alone else (*authorities.findings(names[0]), *promotions(writer, authorities)):
+    for finding in () if alone else (*authorities.findings(rows[0].namespace), *promotions(writer, authorities)):
         raise CorruptionError(f"{finding.namespace}: canonical history is damaged: {finding.message}")
     missing = authorities.namespaces.keys() - heads.keys() - authorities.parted.keys()
     if missing and not alone:
@@ -542,7 +536,7 @@ def rebuild(writer: Writer, keyring: Keyring, *, alone: bool = False) -> Report:
             hint="nothing was changed; restore a backup; ledgerstone verify lists every fault",
         )
     writer.analyzed(ANALYZER)
-    return Report(findings=(), namespaces=len(names[1:]), commits=commits, entries=entries, heads=heads)
+    return Report(findings=(), namespaces=len(rows[1:]), commits=commits, entries=entries, heads=heads)
 
 
 def _derive(reader: Reader, replay: Replay, row: ChainRow, keyring: Keyring, *, alone: bool) -> Derived:

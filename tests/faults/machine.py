@@ -97,8 +97,8 @@ class Chain(NamedTuple):
 def replayed(reader: Reader) -> Chain:
     """The user's chain, which is the second, replayed after the store's own; neither has a fault."""
     authorities = Authorities()
-    for number, namespace in enumerate(reader.chains(), 1):
-        replay = Replay(namespace, authorities, store=number == 1)
+    for number, chain in enumerate(reader.chains(), 1):
+        replay = Replay(chain.namespace, authorities, store=number == 1)
         headers = tuple(data for _, _, data in reader.headers(number, newest=0, oldest=LAST))
         bodies = tuple(data for _, data in reader.entries(number, 0, LAST))
         contents = {position: (salt, data) for position, salt, data in reader.contents(number, 0, LAST)}

@@ -25,11 +25,9 @@ def stamps(path: Path) -> dict[str, list[int]]:
     try:
         with store.read() as reader:
             found = {}
-            for namespace in tuple(reader.chains()):
-                chain = reader.chain(namespace)
-                assert chain is not None
+            for chain in reader.chains():
                 rows = reader.headers(chain.number, newest=0, oldest=chain.sequence)
-                found[namespace] = [decode_header(body).stamp.at for _, _, body in rows]
+                found[chain.namespace] = [decode_header(body).stamp.at for _, _, body in rows]
             return found
     finally:
         store.close()

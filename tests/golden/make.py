@@ -445,11 +445,10 @@ def part(folder: Path) -> Path:
 
 def lines(reader: Reader) -> Iterator[dict[str, Any]]:
     """A store as lines: its chains, the store's own first; of each the commits, what they hold, signatures, head."""
-    names = list(reader.chains())
-    yield {"line": "ledger", "format": 1, "store": names[0]}
-    for namespace in names:
-        row = reader.chain(namespace)
-        assert row is not None
+    rows = reader.chains()
+    yield {"line": "ledger", "format": 1, "store": rows[0].namespace}
+    for row in rows:
+        namespace = row.namespace
         for sequence, _, header in reader.headers(row.number, newest=0, oldest=LAST):
             yield {"line": "commit", "namespace": namespace, "sequence": sequence, "header": header.decode()}
             counts, listed = entries.decode_header(header).counts, entries.decode_header(header).entries
@@ -483,9 +482,8 @@ def lines(reader: Reader) -> Iterator[dict[str, Any]]:
 def standing(reader: Reader) -> Any:
     """How every entry stands at the heads, and the leaf that says so."""
     shown = {}
-    for namespace in reader.chains():
-        row = reader.chain(namespace)
-        assert row is not None
+    for row in reader.chains():
+        namespace = row.namespace
         data = reader.header(row.number, row.sequence)
         assert data is not None
         head = chain.read(data)[1]
@@ -514,9 +512,8 @@ def standing(reader: Reader) -> Any:
 
 def keyed(reader: Reader) -> Any:
     """The keyed hashes in the scenario, and what went into them."""
-    namespace = list(reader.chains())[1]
-    row = reader.chain(namespace)
-    assert row is not None
+    row = reader.chains()[1]
+    namespace = row.namespace
     secret = KEYS.secret(namespace)
     assert secret is not None
     found = [entries.decode_entry(data) for _, data in reader.entries(row.number, 0, LAST)]

@@ -307,7 +307,7 @@ def folded(store: Store, number: int) -> tuple[int, int, list[int]]:
 def everything(store: Store, namespace: str) -> object:
     """All canonical rows of the store chain and of one namespace, and the list of chains."""
     with store.read() as reader:
-        names = list(reader.chains())
+        names = [row.namespace for row in reader.chains()]
         rows = []
         for name in (names[0], namespace):
             chain = reader.chain(name)

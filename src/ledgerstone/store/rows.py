@@ -238,9 +238,9 @@ class SqliteReader:
         namespace: str | None = self._one("SELECT namespace FROM chain WHERE number = 1")
         return namespace
 
-    def chains(self) -> Iterator[str]:
-        for (namespace,) in self._connection.execute("SELECT namespace FROM chain ORDER BY number"):
-            yield namespace
+    def chains(self) -> list[ChainRow]:
+        """All of them, the store's own first."""
+        return [_chain(row) for row in self._connection.execute(f"SELECT {_CHAIN} FROM chain ORDER BY number")]
 
     def header(self, number: int, sequence: int) -> bytes | None:
         body: bytes | None = self._one("SELECT body FROM header WHERE row = ?", number << _BITS | sequence)
