@@ -296,6 +296,7 @@ def test_a_store_and_a_key_are_made_together_or_not_at_all(home: Path) -> None:
         ("2026-12-01T00:00:00Z", UTC_MIDNIGHT),
         ("2026-12-01t01:30:00.000001+01:30", UTC_MIDNIGHT + 1),
         ("2026-11-30 19:00:00.5-05:00", UTC_MIDNIGHT + 500_000),
+        ("1970-01-01", 0),
     ],
 )
 def test_times_are_read_as_rfc_3339(text: str, microseconds: int) -> None:
@@ -311,3 +312,11 @@ def test_what_is_no_time_is_refused(text: str) -> None:
     """Words, times of nowhere in particular and days that are none are usage errors."""
     with pytest.raises(UsageError, match="time:"):
         wire.parse_time(text)
+
+
+def test_a_time_before_any_that_can_be_kept_is_refused_in_words() -> None:
+    """As the date that was given, and with the first and the last that there can be; the first is taken."""
+    with pytest.raises(UsageError, match=r"since: from 1970-01-01T00:00:00.* to 2255-06-05T.*, not '1969-12-31'"):
+        wire.parse_time("1969-12-31", "since")
+
+    assert wire.parse_time("1970-01-01", "since") == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ledgerstone.core import receipts, signing
 from ledgerstone.core.signing import Keyring
 from tests.cli.conftest import Desk
+from tests.core.test_credentials import REAL
 
 
 def test_a_receipt_is_kept_and_explained(bound: Desk) -> None:
@@ -72,3 +73,14 @@ def test_an_explanation_can_be_read(bound: Desk) -> None:
     assert raw not in shown
     assert "erased" in later
     assert "Tuesdays" not in later
+
+
+def test_a_query_that_was_not_kept_is_shown_as_that(bound: Desk) -> None:
+    """In the list and alone; one that was kept is shown as it was put."""
+    names = [bound.ask("recall", query, "--receipt")["receipt"] for query in (REAL["gitlab_pat"], "the cedar")]
+
+    listed = bound.invoke("receipts").stdout.splitlines()
+
+    assert ["(not kept)" in line for line in listed] == [False, True]
+    assert "the cedar" in listed[0]
+    assert ["(not kept)" in bound.invoke("explain", name).stdout for name in names] == [True, False]

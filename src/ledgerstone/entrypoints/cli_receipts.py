@@ -59,7 +59,7 @@ def explain(door: Door, receipt: str) -> None:
 def _query(found: Explained) -> str:
     from ledgerstone.entrypoints import shown
 
-    return "(erased)" if found.query is None else shown.brief(found.query)
+    return "(not kept)" if found.query is None else shown.brief(found.query)
 
 
 def _ranking(scorer: str) -> str:

@@ -40,8 +40,8 @@ def parse_time(text: str, name: str = "time") -> int:
     except ValueError:
         raise refusal from None
     found = (moment.replace(tzinfo=moment.tzinfo or UTC) - _EPOCH) // timedelta(microseconds=1)
-    if not -MAX_INTEGER <= found <= MAX_INTEGER:
-        raise UsageError(f"{name}: up to {time_text(MAX_INTEGER)}, not {text[:40]!r}")
+    if not 0 <= found <= MAX_INTEGER:
+        raise UsageError(f"{name}: from {time_text(0)} to {time_text(MAX_INTEGER)}, not {text[:40]!r}")
     return found
 
 
