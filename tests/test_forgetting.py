@@ -842,7 +842,7 @@ def _dying(path: Path, state: Path, target: str, name: str) -> None:
     step = getattr(Anchors, name)
 
     def kill(anchors: Anchors, commitments: Iterable[bytes]) -> NoReturn:
-        if name == "mean":
+        if name == "intend":
             step(anchors, commitments)
         os.kill(os.getpid(), signal.SIGKILL)
         raise AssertionError
@@ -886,15 +886,15 @@ def test_whoever_dies_before_erasing_has_erased_nothing(scratch: Scratch, tmp_pa
     with _anchored(scratch, state) as memory:
         record = memory.remember(TEXT).record
 
-    process(_dying, scratch.path, state, record.memory, "mean").join(60)
+    process(_dying, scratch.path, state, record.memory, "intend").join(60)
 
     with _anchored(scratch, state) as memory:
         assert memory.get(record.memory).text == TEXT
         assert memory.verify().ok
         anchors = Anchors(state, str(scratch.path))
-        assert (anchors.meant(), anchors.erased(meant=True)) == (frozenset(), frozenset())
+        assert (anchors.intended(), anchors.erased(intended=True)) == (frozenset(), frozenset())
         assert memory.forget(record.memory, dry_run=False).left == ()
-        assert (len(anchors.erased()), anchors.meant()) == (1, frozenset())
+        assert (len(anchors.erased()), anchors.intended()) == (1, frozenset())
         anchors.close()
     scratch.memory = scratch.open()
 
@@ -907,19 +907,19 @@ def test_an_erasure_that_is_not_committed_is_not_remembered(
     scratch.memory.close()
     with _anchored(scratch, state) as memory:
         record = memory.remember(TEXT).record
-        anchors, mean = Anchors(state, str(scratch.path)), Anchors.mean
+        anchors, intend = Anchors(state, str(scratch.path)), Anchors.intend
 
         def fail(anchors: Anchors, commitments: Iterable[bytes]) -> NoReturn:
-            mean(anchors, commitments)
+            intend(anchors, commitments)
             raise ConflictError("not committed")
 
-        monkeypatch.setattr(Anchors, "mean", fail)
+        monkeypatch.setattr(Anchors, "intend", fail)
 
         with pytest.raises(ConflictError):
             memory.forget(record.memory, dry_run=False)
 
         assert memory.get(record.memory).text == TEXT
-        assert anchors.erased(meant=True) == frozenset()
+        assert anchors.erased(intended=True) == frozenset()
         anchors.close()
     scratch.memory = scratch.open()
 

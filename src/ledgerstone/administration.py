@@ -47,7 +47,7 @@ def _administer(ledger: Ledger, caller: Caller, make: Callable[[Block], list[Adm
     """One commit of the store chain by somebody who may administer."""
     with ledger.writes(caller, dry_run=dry_run) as block:
         block.reading.catalogued()
-        grant = block.authorize(Act.ADMIN, block.identity.store_place)
+        grant = block.administer()
         block.store_commit(make(block), grant=grant.grant)
 
 
@@ -95,7 +95,7 @@ def _taken(block: Block, namespace: str, path: str) -> list[Admitted]:
             continue
         place = identity.place(entry.namespace)
         if place is None or place.owner != block.principal:
-            block.authorize(Act.ADMIN, block.identity.store_place)
+            block.administer()
         ended.append(rules.plain(RevokeEntry(revokes=proven.digest)))
     return ended
 
@@ -172,7 +172,7 @@ def share(ledger: Ledger, caller: Caller, name: str, *, dry_run: bool) -> str:
     canonical.text(name, name="name", least=1, most=MAX_NAME_BYTES)
     with ledger.writes(caller, dry_run=dry_run) as block:
         block.reading.catalogued()
-        admin = block.authorize(Act.ADMIN, block.identity.store_place)
+        admin = block.administer()
         if block.identity.scoped(Scope.SHARED, None, name) is not None:
             raise UsageError(f"{readable(name)} is there already", hint="see: ledgerstone namespaces")
         return block.share(name, admin.grant).namespace
@@ -183,7 +183,7 @@ def isolate(ledger: Ledger, caller: Caller, namespace: str, *, isolated: bool, d
     with ledger.writes(caller, dry_run=dry_run) as block:
         identity = block.identity
         block.reading.catalogued()
-        admin = block.authorize(Act.ADMIN, block.identity.store_place)
+        admin = block.administer()
         place = identity.place(namespace)
         if place is None:
             raise unknown(namespace)
@@ -262,7 +262,7 @@ def accept(ledger: Ledger, caller: Caller) -> Report:
 
 def give_up(block: Block, gone: Gone, *, unknown: bool = False) -> None:
     """Put on record which heads are given up, and that an unknown store is taken, by somebody who may administer."""
-    grant = block.authorize(Act.ADMIN, block.identity.store_place)
+    grant = block.administer()
     rows = [rules.plain(RestoreEntry(namespace=block.reading.store.namespace))] if unknown and not gone else []
     rows += [
         rules.plain(
@@ -344,7 +344,7 @@ def revoke(ledger: Ledger, caller: Caller, grant_id: str, *, dry_run: bool) -> N
 def check_rotation(ledger: Ledger, caller: Caller) -> None:
     """See ``Memory.check_rotation``."""
     with ledger.writes(caller) as block:
-        block.authorize(Act.ADMIN, block.identity.store_place)
+        block.administer()
 
 
 def rotate(ledger: Ledger, caller: Caller, new: SigningKey) -> str:
@@ -365,7 +365,7 @@ def rotate(ledger: Ledger, caller: Caller, new: SigningKey) -> str:
     with ledger.writes(caller) as block:
         reading, writer = block.reading, block.writer
         reading.catalogued()
-        grant = block.authorize(Act.ADMIN, block.identity.store_place)
+        grant = block.administer()
         chains = [reading.chain(row.namespace) for row in writer.chains()[1:]]
         heads = {where.namespace: where.head.id for where in chains if where is not None}
         entry = KeyEntry(key=name, public=new.public, retires=reading.keyring.signer, heads=rules.heads_root(heads))

@@ -38,7 +38,7 @@ _WHOLE_LINE: Final = re.compile("[0-9a-f]{64}")
 _PART_OF_A_LINE: Final = re.compile("[0-9a-f]{0,64}")
 _RECEIPT: Final = "receipt "
 _FENCE: Final = "fence"
-_MEANT: Final = "erasing"
+_INTENDED: Final = "erasing"
 _READ: Final = os.O_RDONLY
 _WRITE: Final = os.O_RDWR | os.O_CREAT
 
@@ -207,31 +207,31 @@ class Anchors:
                 os.pwrite(descriptor, lines, os.fstat(descriptor).st_size)
                 os.fsync(descriptor)
 
-    def erased(self, *, meant: bool = False) -> frozenset[bytes]:
+    def erased(self, *, intended: bool = False) -> frozenset[bytes]:
         """The commitments whose contents were erased on this machine, from whichever store: copies may move.
 
         Also, if asked, those that were meant to be, by somebody who died over it.
         """
-        names = ("erased", _MEANT) if meant else ("erased",)
+        names = ("erased", _INTENDED) if intended else ("erased",)
         return self._readable(lambda: _commitments(self.folder.parent, *(f"*/{name}" for name in names)), frozenset())
 
-    def mean(self, commitments: Iterable[bytes]) -> None:
-        """Remember, durably, what the commit that follows is to erase, until ``drop_meant``."""
+    def intend(self, commitments: Iterable[bytes]) -> None:
+        """Remember, durably, what the commit that follows is to erase, until ``drop_intended``."""
         lines = "".join(f"{commitment.hex()}\n" for commitment in sorted(commitments)).encode("ascii")
         with self._locked():
-            descriptor = self._descriptor(_MEANT, _WRITE)
+            descriptor = self._descriptor(_INTENDED, _WRITE)
             os.truncate(descriptor, 0)
             os.pwrite(descriptor, lines, 0)
             os.fsync(descriptor)
 
-    def meant(self) -> frozenset[bytes]:
+    def intended(self) -> frozenset[bytes]:
         """What was to be erased from the store at this path when somebody died."""
-        return self._readable(lambda: _commitments(self.folder, _MEANT), frozenset())
+        return self._readable(lambda: _commitments(self.folder, _INTENDED), frozenset())
 
-    def drop_meant(self) -> None:
+    def drop_intended(self) -> None:
         """Nothing is to be erased any more."""
         with self._locked():
-            os.truncate(self._descriptor(_MEANT, _WRITE), 0)
+            os.truncate(self._descriptor(_INTENDED, _WRITE), 0)
 
     def drop(self) -> None:
         """Remember nothing of this path any more."""
@@ -358,7 +358,7 @@ def _commitments(folder: Path, *patterns: str) -> frozenset[bytes]:
     for file in (file for pattern in patterns for file in folder.glob(pattern)):
         lines = file.read_text("ascii").split("\n")
         # What is only meant is kept before the commit that does it: spoilt by a power cut, nothing was done.
-        if file.name != _MEANT and not all(map(_PART_OF_A_LINE.fullmatch, lines)):
+        if file.name != _INTENDED and not all(map(_PART_OF_A_LINE.fullmatch, lines)):
             raise ValueError(f"{file} is not as it was written")
         found.update(bytes.fromhex(line) for line in lines if _WHOLE_LINE.fullmatch(line))
     return frozenset(found)

@@ -55,6 +55,10 @@ class Block:
         """The grant that allows an act at the time its commit will have; DeniedError without one."""
         return self.identity.authorize(act, place, self._at(where))
 
+    def administer(self) -> GrantEntry:
+        """The grant to administer the store; DeniedError without one."""
+        return self.authorize(Act.ADMIN, self.identity.store_place)
+
     def _at(self, where: Chain | None) -> int:
         """The time of a commit: the clock's, but never before the parent's."""
         return self.reading.now if where is None else max(self.reading.now, where.head.header.stamp.at)

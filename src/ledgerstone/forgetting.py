@@ -109,31 +109,31 @@ def again(ledger: Ledger, caller: Caller) -> tuple[Finding, ...]:
     Returns as findings what the caller may not erase.
     """
     # Whatever an older copy brings back of what somebody died over erasing, it was to go.
-    gone = _erased_here(ledger, meant=True)
+    gone = _erased_here(ledger, intended=True)
 
     def find(reading: Reading, identity: Identity) -> list[Reach]:
         return reaching.held(reading, identity, caller, gone)
 
     with ledger.store.read() as reader:
-        back = returned(ledger, reader, meant=True)
+        back = returned(ledger, reader, intended=True)
     if not back or Act.FORGET not in caller.acts:
         return back
     _carry_out(ledger, caller, find, reason=ERASED_BEFORE, keep=frozenset(), dry_run=False)
     with ledger.store.read() as reader:
-        return returned(ledger, reader, meant=True)
+        return returned(ledger, reader, intended=True)
 
 
-def returned(ledger: Ledger, reader: Reader, *, meant: bool = False) -> tuple[Finding, ...]:
+def returned(ledger: Ledger, reader: Reader, *, intended: bool = False) -> tuple[Finding, ...]:
     """What was erased on this machine before and is there all the same, with an older copy of the store."""
     said = "{} back that had been erased here; who may forget there: verify --accept"
-    back = reaching.returned(reader, _erased_here(ledger, meant=meant))
+    back = reaching.returned(reader, _erased_here(ledger, intended=intended))
     return tuple(
         Finding("erased", namespace, None, said.format(count(number, "content"))) for namespace, number in back.items()
     )
 
 
-def _erased_here(ledger: Ledger, *, meant: bool) -> frozenset[bytes]:
-    return frozenset() if ledger.anchors is None else ledger.anchors.erased(meant=meant)
+def _erased_here(ledger: Ledger, *, intended: bool) -> frozenset[bytes]:
+    return frozenset() if ledger.anchors is None else ledger.anchors.erased(intended=intended)
 
 
 class _Gone:
@@ -189,7 +189,7 @@ def _carry_out(
                     commits += _erase(block, reach, reason)
             _strike_queries(block.writer, reaches, gone)
             # Before the commit: whoever dies after it has then said what it erased.
-            unkept = _remembering(ledger, lambda anchors: anchors.mean(gone.commitments)) if commits else []
+            unkept = _remembering(ledger, lambda anchors: anchors.intend(gone.commitments)) if commits else []
     except BaseException:
         with suppress(LedgerstoneError, OSError):
             recover(ledger)
@@ -248,20 +248,20 @@ def _remembering(ledger: Ledger, remember: Callable[[Anchors], None]) -> list[st
 
 def _erased_now(anchors: Anchors, commitments: Iterable[bytes]) -> None:
     anchors.keep_erased(commitments)
-    anchors.drop_meant()
+    anchors.drop_intended()
 
 
 def recover(ledger: Ledger) -> None:
     """Finish what somebody who died was erasing: remember what is gone and clean up, and let be what is still there."""
     anchors = ledger.anchors
-    if anchors is None or ledger.keyring.signer is None or not anchors.meant():
+    if anchors is None or ledger.keyring.signer is None or not anchors.intended():
         return
     # Under the lock: whoever is erasing just now has committed by then, or has not.
     with ledger.store.write() as writer:
-        meant = anchors.meant()
+        intended = anchors.intended()
         held = {each for row in writer.chains() for _, each in reaching.committed(writer, row.number)}
-        _erased_now(anchors, meant - held)
-    if meant - held:
+        _erased_now(anchors, intended - held)
+    if intended - held:
         ledger.scrub()
 
 
@@ -336,7 +336,7 @@ def _erase_part(block: Block, place: Place, erasure: Admitted) -> tuple[str, int
 
 def _strike_names(block: Block, strikes: tuple[bytes, ...], reason: str | None) -> tuple[str, int]:
     """One erasure commit of the store chain."""
-    grant = block.authorize(Act.ADMIN, block.identity.store_place)
+    grant = block.administer()
     block.store_commit([_entry(block, reason, strikes=strikes)], grant=grant.grant)
     store = block.reading.store
     return store.namespace, store.head.sequence

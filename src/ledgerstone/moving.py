@@ -215,7 +215,7 @@ def _merge(given: Iterable[bytes], path: Path, ledger: Ledger, caller: Caller) -
     """Take what is new of an export into the store that is there."""
     with ledger.reads(caller) as (reading, identity):
         identity.authorize(Act.ADMIN, identity.store_place)
-    gone = frozenset() if ledger.anchors is None else ledger.anchors.erased(meant=True)
+    gone = frozenset() if ledger.anchors is None else ledger.anchors.erased(intended=True)
     notices: list[str] = []
     with ledger.store.write() as writer:
         taken = transcript.take(writer, given, gone)
@@ -313,7 +313,7 @@ def _put(
             with ledger.writes(opening.caller) as block:
                 administration.give_up(block, gone)
         before = frozenset() if known is None else known.erased()
-        erased = frozenset() if known is None else known.erased(meant=True)
+        erased = frozenset() if known is None else known.erased(intended=True)
         with ledger.reads(opening.caller) as (reading, identity):
             returned = reaching.returned(reading.reader, erased)
             _may_erase(reading, identity, returned)
