@@ -9,7 +9,7 @@ from ledgerstone.core.facts import Change, Known, Own
 from ledgerstone.core.projection import ASIDE, Folded
 from ledgerstone.core.values import Ending, Trust
 from ledgerstone.errors import CorruptionError
-from ledgerstone.store.protocol import LAST, Reader
+from ledgerstone.store.protocol import LAST, Reader, ahead
 
 # How a version was found in its row: as replay has it by now, or but for an ending that is yet to come.
 _AS_IT_STANDS: Final = 1
@@ -33,7 +33,7 @@ class Settled:
         self._marks = bytearray()
         # A bit for each memory, which it may share: one that was forgotten has it set.
         self._memories = bytearray(_BITS // 8)
-        self._rows: Iterator[Known] = reader.knowns(number, 0, LAST)
+        self._rows: Iterator[Known] = ahead(reader.knowns(number, 0, LAST))
         # Whether the rows are others than those of the versions.
         self._off = False
         self._next = self._following()

@@ -20,6 +20,7 @@ from ledgerstone.errors import CorruptionError, FormatError, RuleError, UsageErr
 from ledgerstone.following import check_fits
 from ledgerstone.settling import Settled
 from ledgerstone.store.protocol import (
+    AHEAD,
     FOLD_EVERY,
     LAST,
     NODE_LEVELS,
@@ -30,6 +31,7 @@ from ledgerstone.store.protocol import (
     Vectored,
     WordRow,
     Writer,
+    ahead,
 )
 from ledgerstone.writing import word_row
 
@@ -150,7 +152,7 @@ def commits(reader: Reader, replay: Replay, row: ChainRow, keyring: Keyring) -> 
     signatures = {at: one for at, one in reader.signatures(number).items() if at >= first}
     rows = _Rows(reader, number, replay.size)
     kept: set[int] = set()
-    for sequence, stored, data in reader.headers(number, newest=first, oldest=LAST):
+    for sequence, stored, data in ahead(reader.headers(number, newest=first, oldest=LAST)):
         found = replay.header(sequence, data)
         if found is None:
             continue
@@ -187,8 +189,8 @@ class _Rows:
     __slots__ = ("_bodies", "_body", "_content", "_contents", "_unlisted")
 
     def __init__(self, reader: Reader, number: int, first: int) -> None:
-        self._bodies = reader.entries(number, first, LAST)
-        self._contents = reader.contents(number, first, LAST)
+        self._bodies = ahead(reader.entries(number, first, LAST))
+        self._contents = ahead(reader.contents(number, first, LAST))
         self._body = next(self._bodies, None)
         self._content = next(self._contents, None)
         self._unlisted = False
@@ -241,6 +243,7 @@ class _Derivation:
         "_length",
         "_links",
         "_number",
+        "_pending",
         "_posted",
         "_reader",
         "_replay",
@@ -257,9 +260,11 @@ class _Derivation:
         self._reader = reader
         self._replay = replay
         self._number = number
-        self._rows = reader.word_rows(number, 0, LAST)
+        self._rows = ahead(reader.word_rows(number, 0, LAST))
         self._unread: set[int] = set()
         self._texts: dict[int, Content] = {}
+        # What words are yet to be cut from: sequence, position and content of some entries.
+        self._pending: list[tuple[int, int, Content]] = []
         self._catalog: dict[tuple[str, str, int], int] = {}
         self._links: set[tuple[int, int, int]] = set()
         # What is folded into the word index, and the rows that are not yet.
@@ -268,7 +273,7 @@ class _Derivation:
         self._tail: list[WordRow] = []
 
     def entry(self, sequence: int, one: Replayed) -> None:
-        """Compare the word row of one entry; remember the rest for the end."""
+        """Take one entry in: its word row is compared together with those of others, the rest at the end."""
         change = one.change
         if self._settled is not None and self._replay.whole:
             self._settled.settle(change, self._replay.folded)
@@ -276,17 +281,25 @@ class _Derivation:
             self._catalog[noun, value, change.position] = sequence
         for source in change.sources:
             self._links.add((source, change.position, source in change.covers))
-        row = derived_words(change, one.content, self._texts)
-        if row is None:
-            if change.indexed:
-                self._unread.add(change.position)
-            return
-        if self._tail and self._tail[0].position // FOLD_EVERY < row.position // FOLD_EVERY:
-            self._fold()
-        self._tail.append(row)
-        if self._next() != row:
-            self._replay.find("words", sequence, f"the words of entry {change.position} are not those of its text")
-            self._rows = self._reader.word_rows(self._number, change.position + 1, LAST)
+        text = indexed_text(change, one.content, self._texts)
+        if text is not None:
+            self._pending.append((sequence, change.position, text))
+            if len(self._pending) == AHEAD:
+                self._cut()
+        elif change.indexed:
+            self._unread.add(change.position)
+
+    def _cut(self) -> None:
+        """Compare the word rows of the entries that wait for it with the words of their texts."""
+        rows = [word_row(position, text) for _, position, text in self._pending]
+        for (sequence, position, _), row in zip(self._pending, rows, strict=True):
+            if self._tail and self._tail[0].position // FOLD_EVERY < position // FOLD_EVERY:
+                self._fold()
+            self._tail.append(row)
+            if self._next() != row:
+                self._replay.find("words", sequence, f"the words of entry {position} are not those of its text")
+                self._rows = ahead(self._reader.word_rows(self._number, position + 1, LAST))
+        self._pending.clear()
 
     def _next(self) -> WordRow | None:
         """The next word row, but for those of a text that cannot be read, about which nothing can be said."""
@@ -298,6 +311,7 @@ class _Derivation:
     def finish(self) -> int:
         """Compare everything else that is derived; what the full-text index must hold of this chain."""
         replay, reader, number = self._replay, self._reader, self._number
+        self._cut()
         if self._next() is not None:
             replay.find("words", None, "there are words of no record")
         if self._settled is None or not self._settled.whole(replay.folded):
@@ -433,8 +447,8 @@ def _equal(rows: Iterable[tuple[K, V]], expected: Mapping[K, V]) -> bool:
     return not left
 
 
-def derived_words(change: Change, content: Content | None, texts: dict[int, Content]) -> WordRow | None:
-    """The word row of one replayed entry; ``texts`` keeps the contents of open tasks, which closing needs."""
+def indexed_text(change: Change, content: Content | None, texts: dict[int, Content]) -> Content | None:
+    """What the words of one replayed entry are cut from; ``texts`` keeps those of open tasks, which closing needs."""
     known = change.added
     if known is None:
         return None
@@ -442,8 +456,7 @@ def derived_words(change: Change, content: Content | None, texts: dict[int, Cont
         texts[change.position] = content
     if not change.indexed:
         return None
-    text = texts.get(known.body) if known.body != change.position else content
-    return None if text is None else word_row(change.position, text)
+    return texts.get(known.body) if known.body != change.position else content
 
 
 Gone = Mapping[str, Anchor | None]
@@ -544,7 +557,8 @@ def _derive(reader: Reader, replay: Replay, row: ChainRow, keyring: Keyring, *, 
 
     def changes() -> Iterator[tuple[int, Change, WordRow | None]]:
         for sequence, one in commits(reader, replay, row, keyring):
-            yield sequence, one.change, derived_words(one.change, one.content, texts)
+            text = indexed_text(one.change, one.content, texts)
+            yield sequence, one.change, None if text is None else word_row(one.change.position, text)
         if alone:
             replay.findings[:] = [finding for finding in replay.findings if finding.code != "missing"]
         if replay.findings:

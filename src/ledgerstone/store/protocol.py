@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from itertools import islice
 from pathlib import Path
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol, TypeVar
 
 from ledgerstone.core.chain import Commit
 from ledgerstone.core.facts import Change, Known
@@ -22,6 +23,15 @@ VECTOR_BLOCK = 64
 # So many levels a state tree can have. A node of it, by level and index.
 NODE_LEVELS = 16
 NodeKey = tuple[int, int]
+# So many rows that are needed one by one are read at a time.
+AHEAD = 64
+T = TypeVar("T")
+
+
+def ahead(rows: Iterator[T]) -> Iterator[T]:
+    """The same rows, some of which are read before they are needed: what is done many times in a row is done faster."""
+    while block := list(islice(rows, AHEAD)):
+        yield from block
 
 
 class ChainRow(NamedTuple):
