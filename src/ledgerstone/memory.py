@@ -13,6 +13,7 @@ from typing import Any, Final, Self
 from ledgerstone import (
     administration,
     auditing,
+    checking,
     compacting,
     forgetting,
     getting,
@@ -50,7 +51,6 @@ from ledgerstone.core.values import (
     Scope,
 )
 from ledgerstone.errors import LedgerstoneError, UsageError
-from ledgerstone.following import enrolled
 from ledgerstone.ledger import Ledger
 from ledgerstone.moving import Exported, Moved
 from ledgerstone.receipts import Explained
@@ -520,38 +520,14 @@ class Memory:
 
         With ``accept`` a store that is behind or beside what was seen here, or of which nothing is known here, and that
         has no other fault, is taken as it is from now on; that, and the heads that it abandons, is put on record in
-        the store chain. What was erased here and came back
-        with an older copy is erased again; what the caller may not erase is a finding. Takes admin.
+        the store chain. What was erased here and came back with an older copy is erased again; what the caller may not
+        erase is a finding. Takes admin.
 
         ``expected`` is what was kept elsewhere and must be contained in the store: the id of a head, or checkpoints as
         text. Raises CorruptionError for checkpoints that no trusted key signed.
         """
-        ledger = self._ledger
-        if accept and expected is not None:
-            raise UsageError("a store is accepted as it is, or held to what is expected: not both")
-        if accept:
-            report = administration.accept(ledger, self.caller)
-            back = forgetting.again(ledger, self.caller) if report.ok else ()
-            return replace(report, findings=report.findings + back)
-        since, mark = ledger.tick(), ledger.store.mark()
-        with ledger.store.read() as reader:
-            watch = Watch(progress or UNWATCHED.progress, found or UNWATCHED.found)
-            report, gone = ledger.verified(reader, since, watch=watch, full=full)
-            findings = report.findings + forgetting.returned(ledger, reader)
-            keys = receipts.keys(ledger.keyring, enrolled(reader))
-            newest = None if report.since is None else ledger.receipt_verified()
-            checked = receipts.check(reader, keys, newest, ledger.entropy)
-            findings += checked.findings
-            if expected is not None:
-                from ledgerstone import proving  # noqa: PLC0415
-
-                findings += proving.missing(reader, report.heads, expected, keys.keyring)
-            report = replace(report, findings=findings, receipts=checked.kept, receipts_checked=checked.checked)
-        if report.ok and not gone and mark == ledger.store.mark():
-            if report.since is None:
-                ledger.trust(report.heads, mark)
-            ledger.keep_verified(report.heads, checked.newest)
-        return verifying.naming(report, gone)
+        watch = Watch(progress or UNWATCHED.progress, found or UNWATCHED.found)
+        return checking.verify(self._ledger, self.caller, full=full, accept=accept, expected=expected, watch=watch)
 
     def rebuild(self) -> Report:
         """Replay every chain and write its derived rows anew; no head moves.
@@ -559,10 +535,7 @@ class Memory:
         Raises CorruptionError, and changes nothing, when canonical history is damaged. What was written is verified
         before anything is read again.
         """
-        with self._ledger.store.write() as writer:
-            report = verifying.rebuild(writer, self._ledger.keyring)
-        self._ledger.doubt()
-        return report
+        return checking.rebuild(self._ledger)
 
     def index_vectors(self, limit: int | None = None) -> Indexed:
         """Encode what is not indexed yet of the namespaces in sight, at most ``limit`` texts; says what is left.
