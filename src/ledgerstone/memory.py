@@ -285,13 +285,13 @@ class Memory:
         idempotency_key: str | None = None,
         allow_secrets: Sequence[str] = (),
     ) -> Remembered:
-        """Let a current record come to a wider scope, as a memory there; what it came from stays where it is.
+        """Copy a current record to a wider scope, as a memory of its own there; the first stays where it is.
 
-        Takes a grant to promote there, which no other act includes. It says the same under the same key, names by
+        Takes a grant to promote there, which no other act includes. The copy says the same under the same key, names by
         digest what it came from (``Record.promoted``), and is trusted no more than that, nor than whoever promotes it.
-        Under a key that is held there it is the next version, or contested. What came before of this very version and
-        stands there, trusted no less, is the answer (``repeated``), and nothing is written. From then on each goes its
-        own way, but whoever erases the first erases the copies. A summary and an open task are not promoted
+        Under a key that is held there it is the next version, or contested. Where a copy of this very version stands
+        already, trusted no less, that is the answer (``repeated``), and nothing is written. From then on each goes its
+        own way, except that whoever erases the first erases its copies. A summary and an open task are not promoted
         (RuleError); what no longer stands is a ConflictError.
         """
         return remembering.promote(
@@ -342,8 +342,8 @@ class Memory:
     ) -> Remembered:
         """Withdraw a memory: it leaves recall, history keeps it.
 
-        With ``reject`` its value is remembered as wrong: said again under the same key, it is held, and not current,
-        unless its origin is user: what comes so is never held.
+        With ``reject`` its value is remembered as wrong: said again under the same key it is held, and not current.
+        What has the origin user is never held.
         """
         return remembering.end(
             self._ledger, self.caller, target, "retract", reason=reason, reject=reject, idempotency_key=idempotency_key
