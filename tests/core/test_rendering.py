@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ledgerstone.core import rendering
 from ledgerstone.core.rendering import NOTICE
-from ledgerstone.core.values import Budget, Lane, Mode, Recall, Recalled, Standing, Status, time_text
+from ledgerstone.core.values import Budget, Finding, Lane, Mode, Recall, Recalled, Standing, Status, time_text
 from tests.core.test_recall import record
 
 characters = st.characters(exclude_categories=["Cs"], exclude_characters="\x00")
@@ -155,6 +155,15 @@ def test_one_of_a_thing_is_not_several() -> None:
     """A count is in the word that fits it."""
     assert [rendering.count(each, "entry", "entries") for each in (0, 1, 2)] == ["0 entries", "1 entry", "2 entries"]
     assert [rendering.count(each, "text") for each in (0, 1, 2)] == ["0 texts", "1 text", "2 texts"]
+
+
+def test_the_first_finding_is_told_with_how_many_more_there_are() -> None:
+    """One finding is told alone; of several the first, and the number of the others."""
+    one, other = Finding("record", "ns_1", 3, "is gone"), Finding("index", "", None, "is short")
+
+    assert rendering.first([one]) == "ns_1 is gone"
+    assert rendering.first([one, other, other]) == "ns_1 is gone, and 2 more"
+    assert rendering.first([other]) == "is short"
 
 
 class MuteError(Exception):

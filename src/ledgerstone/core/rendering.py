@@ -55,7 +55,7 @@ def fenced(text: str) -> str:
 def first(findings: Sequence[Finding]) -> str:
     """The first of some findings, and how many more there are."""
     more = f", and {len(findings) - 1} more" if len(findings) > 1 else ""
-    return f"{findings[0].namespace} {findings[0].message}{more}"
+    return f"{findings[0].namespace} {findings[0].message}{more}".strip()
 
 
 def code(text: str) -> str:
