@@ -170,6 +170,11 @@ _STEMS: Final = _Stems()
 
 def _cut_stems(chunk: str) -> tuple[str, ...]:
     """The stems of what stands between two spaces."""
+    bare = chunk.strip(_AROUND_PLAIN_WORDS)
+    if bare.isascii() and bare.isalnum() and bare.islower():
+        # What follows makes just this of most words, in five steps.
+        with _STEMMING:
+            return (_ENGLISH.stemWord(bare[:MAX_WORD_CHARACTERS]),)
     return tuple(map(_stem, _chunk(chunk)))
 
 
