@@ -189,7 +189,8 @@ def select(
         there.add(found.record.address)
         chosen.append(found)
     chosen.sort(key=lambda item: (_SHOWN[item.lane], item.rank))
-    shown = tuple(replace(item, rank=rank) for rank, item in enumerate(_specific_first(chosen)))
+    ranked = enumerate(_specific_first(chosen))
+    shown = tuple(item if item.rank == rank else replace(item, rank=rank) for rank, item in ranked)
     return Selection(shown, left_out, spent.bytes, None if budget.tokens is None else spent.tokens, tuple(told))
 
 
