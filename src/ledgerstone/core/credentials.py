@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from base64 import b64decode
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import pairwise, starmap
 from math import log2
@@ -97,13 +97,13 @@ def check(draft: Draft, allowed: Collection[str] = ()) -> tuple[str, ...]:
 
     UsageError for a name that is no rule's.
     """
-    return _passed([*_texts(draft)], allowed)
+    return _passed(scan(draft), allowed)
 
 
 def check_text(field: str, text: str | None, allowed: Collection[str] = ()) -> None:
     """The same for a name or a reason; its entry cannot say what was allowed, so that only the caller's own counts."""
     if text is not None:
-        _passed([(field, text)], allowed)
+        _passed(_found([(field, text)]), allowed)
 
 
 def sorts(texts: Sequence[str], allowed: Collection[str] = ()) -> tuple[str, ...]:
@@ -111,11 +111,11 @@ def sorts(texts: Sequence[str], allowed: Collection[str] = ()) -> tuple[str, ...
     return tuple(sorted({rule for text in texts for rule, *_ in _within(text)} - set(allowed)))
 
 
-def _passed(texts: Sequence[tuple[str, str]], allowed: Collection[str]) -> tuple[str, ...]:
+def _passed(places: Iterable[Found], allowed: Collection[str]) -> tuple[str, ...]:
     if not NAMES.issuperset(allowed):
         strange = min(set(allowed) - NAMES)
         raise UsageError(f"no secret rule {strange[:64]!r}", hint="a refusal names the rule: allow that one")
-    found = list(_found(texts))
+    found = list(places)
     if not found:
         return ()
     refused = [each for each in found if each.rule not in allowed]
@@ -136,10 +136,10 @@ def _passed(texts: Sequence[tuple[str, str]], allowed: Collection[str]) -> tuple
 
 def scan(draft: Draft) -> Iterator[Found]:
     """Every place in a draft that looks like a credential, each text by itself."""
-    yield from _found([*_texts(draft)])
+    return _found(_texts(draft))
 
 
-def _found(texts: Sequence[tuple[str, str]]) -> Iterator[Found]:
+def _found(texts: Iterable[tuple[str, str]]) -> Iterator[Found]:
     for field, text in texts:
         for rule, start, end in _within(text):
             yield Found(rule, field, start, end)
