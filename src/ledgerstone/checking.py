@@ -26,6 +26,9 @@ def verify(
     since, mark = ledger.tick(), ledger.store.mark()
     with ledger.store.read() as reader:
         report, gone = ledger.verified(reader, since, watch=watch, full=full)
+        shape = reader.shape()
+        if shape.lost or not shape.derived:
+            return verifying.naming(report, gone)
         findings = report.findings + forgetting.returned(ledger, reader)
         keys = receipts.keys(ledger.keyring, enrolled(reader))
         newest = None if report.since is None else ledger.receipt_verified()

@@ -94,6 +94,7 @@ class Ledger:
     __slots__ = (
         "_bound",
         "_edits",
+        "_formed",
         "_lock",
         "_mark",
         "_refusals",
@@ -117,6 +118,7 @@ class Ledger:
         self.store = store
         self.anchors = anchors
         self._bound = False
+        self._formed = False
         self._edits: int | None = None
         self._mark: bytes | None = None
         self.keyring = keyring
@@ -211,9 +213,11 @@ class Ledger:
         Unless it is to be ``full``, what was verified here before is not replayed again. Raises CorruptionError for
         keys that do not fit the store.
         """
-        check_fits(reader, self.keyring)
+        lost = reader.shape().lost
+        if not lost:
+            check_fits(reader, self.keyring)
         report = self._resumed(reader, watch) if not full else verifying.verify(reader, self.keyring, watch)
-        if self.anchors is None:
+        if self.anchors is None or lost:
             return report, {}
         known, found = self.anchors.store(), reader.first_chain()
         if known not in {None, found}:
@@ -234,6 +238,8 @@ class Ledger:
         # Others may have changed what is old: none of it is to be taken on trust then.
         if milestones and not self._ours(self.store.mark()):
             milestones, reason = {}, "another program changed its files"
+        if reader.shape().foreign or reader.shape().lost:
+            milestones, reason = {}, "its schema is not its own"
         try:
             if milestones:
                 return resuming.verify(reader, self.keyring, milestones, self.entropy, watch)
@@ -284,6 +290,10 @@ class Ledger:
 
         ``before`` is how they looked before the snapshot began; None under the lock, where nobody else commits.
         """
+        if not self._formed:
+            # A store may be open unchecked, to be verified or mended; nothing else is read of it.
+            reader.check_shape()
+            self._formed = True
         if self.anchors is None:
             return
         edits = reader.edits()

@@ -123,7 +123,7 @@ class Memory:
         anchors = None if folder is None else Anchors(folder, str(where))
         if anchors is not None:
             anchors.check_path(where)
-        store = open_store(where, create=create, read_only=read_only, watched=anchors is not None)
+        store = open_store(where, create=create, read_only=read_only, watched=anchors is not None, check=check)
         if read_only or store.fixed:
             keys = Keyring(pins=tuple(keys.public.values()))
         memory = cls(Ledger(store, keys, clock, entropy, anchors), caller, semantic)
@@ -532,6 +532,7 @@ class Memory:
     def rebuild(self) -> Report:
         """Replay every chain and write its derived rows anew; no head moves.
 
+        Whatever is in the file's schema and not of a store (views, triggers, tables, statistics) is taken out.
         Raises CorruptionError, and changes nothing, when canonical history is damaged. What was written is verified
         before anything is read again.
         """

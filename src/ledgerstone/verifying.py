@@ -27,6 +27,7 @@ from ledgerstone.store.protocol import (
     ChainRow,
     Derived,
     Reader,
+    Shape,
     Store,
     Vectored,
     WordRow,
@@ -39,6 +40,10 @@ K = TypeVar("K")
 V = TypeVar("V")
 # How many commits of a chain lie between two words of progress.
 PROGRESS_EVERY: Final = 256
+
+
+# What is said of a store whose derived rows cannot be read.
+UNDERIVED: Final = "history was replayed; derived rows, promotions, receipts and erasures are checked after a rebuild"
 
 
 def _unheard(_: object, __: object = None) -> None:
@@ -64,8 +69,11 @@ def verify(reader: Reader, keyring: Keyring, watch: Watch = UNWATCHED) -> Report
             findings.append(finding)
             watch.found(finding)
 
-    tell(Finding("file", "", None, line) for line in reader.sound())
-    sound = not findings
+    shape = reader.shape()
+    tell(_of_file(reader, shape))
+    if shape.lost:
+        return Report(findings=tuple(findings), namespaces=0, commits=0, entries=0, heads={})
+    sound = len(findings) == len(shape.foreign)
     heads: dict[str, tuple[int, bytes]] = {}
     done = records = posted = 0
     authorities = Authorities()
@@ -73,11 +81,11 @@ def verify(reader: Reader, keyring: Keyring, watch: Watch = UNWATCHED) -> Report
     total = sum(row.sequence + 1 for row in rows)
     for index, row in enumerate(rows):
         namespace = row.namespace
-        settled = Settled(reader, row.number) if sound else None
+        settled = Settled(reader, row.number) if sound and shape.derived else None
         replay = Replay(namespace, authorities, store=index == 0, settled=settled)
         told = 0
         try:
-            check = _Derivation(reader, replay, row.number, settled)
+            check = _Derivation(reader, replay, row.number, settled, there=shape.derived)
             for sequence, one in commits(reader, replay, row, keyring):
                 check.entry(sequence, one)
                 if sequence % PROGRESS_EVERY == 0 or len(replay.findings) > told:
@@ -104,10 +112,26 @@ def verify(reader: Reader, keyring: Keyring, watch: Watch = UNWATCHED) -> Report
         if namespace not in heads and namespace not in authorities.parted
     )
     tell(authorities.findings(rows[0].namespace if rows else ""))
-    tell(promotions(reader, authorities))
-    if reader.posted() != posted:
-        tell([Finding("index", "", None, "the word index does not hold the words of the records")])
+    tell(_beyond(reader, authorities, posted) if shape.derived else [Finding("schema", "", None, UNDERIVED)])
     return Report(findings=tuple(findings), namespaces=len(rows[1:]), commits=done, entries=records, heads=heads)
+
+
+def _of_file(reader: Reader, shape: Shape) -> Iterator[Finding]:
+    """What is wrong with the file itself: its schema, what SQLite says of it, rows of no chain."""
+    for line in shape.foreign:
+        yield Finding("schema", "", None, line)
+    for line in shape.lost:
+        yield Finding("file", "", None, f"{line}; history stands in it, so nothing else was checked")
+    if shape.derived and not shape.lost:
+        for line in reader.sound():
+            yield Finding("file", "", None, line)
+
+
+def _beyond(reader: Reader, authorities: Authorities, posted: int) -> Iterator[Finding]:
+    """What is wrong from one chain to another, and with the one index of all of them."""
+    yield from promotions(reader, authorities)
+    if reader.posted() != posted:
+        yield Finding("index", "", None, "the word index does not hold the words of the records")
 
 
 def promotions(reader: Reader, authorities: Authorities) -> Iterator[Finding]:
@@ -251,11 +275,14 @@ class _Derivation:
         "_settled",
         "_tail",
         "_texts",
+        "_there",
         "_unread",
         "_words",
     )
 
-    def __init__(self, reader: Reader, replay: Replay, number: int, settled: Settled | None) -> None:
+    def __init__(self, reader: Reader, replay: Replay, number: int, settled: Settled | None, *, there: bool) -> None:
+        # Without its tables there is nothing to compare.
+        self._there = there
         self._settled = settled
         self._reader = reader
         self._replay = replay
@@ -274,6 +301,8 @@ class _Derivation:
 
     def entry(self, sequence: int, one: Replayed) -> None:
         """Take one entry in: its word row is compared together with those of others, the rest at the end."""
+        if not self._there:
+            return
         change = one.change
         if self._settled is not None and self._replay.whole:
             self._settled.settle(change, self._replay.folded)
@@ -311,6 +340,8 @@ class _Derivation:
     def finish(self) -> int:
         """Compare everything else that is derived; what the full-text index must hold of this chain."""
         replay, reader, number = self._replay, self._reader, self._number
+        if not self._there:
+            return 0
         self._cut()
         if self._next() is not None:
             replay.find("words", None, "there are words of no record")
@@ -519,8 +550,10 @@ def renew(store: Store, keyring: Keyring, *, read_only: bool) -> bool:
 def rebuild(writer: Writer, keyring: Keyring, *, alone: bool = False) -> Report:
     """Write every derived row anew from history; CorruptionError, and nothing changed, when history is damaged.
 
+    What in the schema is not ours is taken out first.
     With ``alone`` other namespaces, and contents of the store chain, may have been left out.
     """
+    writer.mend()
     check_fits(writer, keyring)
     heads: dict[str, tuple[int, bytes]] = {}
     commits = entries = 0

@@ -887,6 +887,7 @@ def test_what_the_store_said_before_is_asked_of_the_base() -> None:
     [
         ((), None),
         (("words", "link"), "ledgerstone rebuild"),
+        (("schema", "link"), "taken out, and what is derived made anew; run: ledgerstone rebuild"),
         (("anchor",), "ledgerstone verify --accept"),
         (("words", "content"), "ledgerstone restore"),
     ],

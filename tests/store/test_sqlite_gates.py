@@ -174,7 +174,7 @@ def migrations(monkeypatch: pytest.MonkeyPatch, script: str) -> int:
     """Let there be one more migration; its number."""
     number = schema.current() + 1
     monkeypatch.setattr(schema, "MIGRATIONS", {**schema.MIGRATIONS, number: script})
-    monkeypatch.setattr(schema, "_expected", {})
+    monkeypatch.setattr(schema, "_expected", schema._expected.__wrapped__)
     return number
 
 

@@ -492,7 +492,7 @@ class Finding:
     message: str
 
 
-DERIVED_CODES: Final = frozenset({"catalog", "index", "link", "record", "words"})
+DERIVED_CODES: Final = frozenset({"catalog", "index", "link", "record", "schema", "words"})
 """Findings about derived rows alone, which ``rebuild`` mends."""
 
 
@@ -531,6 +531,8 @@ class Report:
         codes = {finding.code for finding in self.findings}
         if not codes:
             return None
+        if codes <= DERIVED_CODES and "schema" in codes:
+            return "what is foreign can be taken out, and what is derived made anew; run: ledgerstone rebuild"
         if codes <= DERIVED_CODES:
             return "only rows that can be derived anew are wrong; run: ledgerstone rebuild"
         if codes == {"expected"}:

@@ -150,7 +150,8 @@ def verify(door: Door, *, full: bool, accept: bool, expected: str | None, yes: b
 def rebuild(door: Door) -> None:
     """Write anew whatever is derived from history.
 
-    The word index, standing, links. No head moves; a damaged history is refused.
+    The word index, standing, links. What others put into the schema (statistics, views, triggers, tables) is taken out.
+    No head moves; a damaged history is refused.
     """
     with door.memory(check=False) as memory:
         report = memory.rebuild()

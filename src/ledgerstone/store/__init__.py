@@ -8,15 +8,18 @@ from pathlib import Path
 from ledgerstone.store.protocol import Reader, Store
 
 
-def open_store(location: str | Path, *, create: bool = False, read_only: bool = False, watched: bool = True) -> Store:
+def open_store(
+    location: str | Path, *, create: bool = False, read_only: bool = False, watched: bool = True, check: bool = True
+) -> Store:
     """Open the store at a location with the backend that serves it: a path is a SQLite file.
 
-    ``watched`` says that somebody wants to know how its own writes left its files.
+    ``watched`` says that somebody wants to know how its own writes left its files. Without ``check`` also one whose
+    schema is not its own; what it is then is asked of its readers.
     """
     # Imported here: another backend's driver is never loaded for nothing.
     from ledgerstone.store.sqlite import SqliteStore  # noqa: PLC0415
 
-    return SqliteStore(Path(location), create=create, read_only=read_only, watched=watched)
+    return SqliteStore(Path(location), create=create, read_only=read_only, watched=watched, check=check)
 
 
 def copy_store(location: Path, target: Path) -> None:

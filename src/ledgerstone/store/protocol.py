@@ -175,6 +175,18 @@ class Step(NamedTuple):
     words: Sequence[WordRow]
 
 
+class Shape(NamedTuple):
+    """How a database differs from what its schema should be, one line for each object, which begins with its name.
+
+    ``foreign``: what is not ours, and what is derived and not as it should be: all that ``mend`` can put right.
+    ``lost``: what history stands in, altered or gone. ``derived`` says that the tables of what is derived are as made.
+    """
+
+    foreign: tuple[str, ...]
+    lost: tuple[str, ...]
+    derived: bool
+
+
 class Row(NamedTuple):
     """A canonical row of a chain as it travels: its table, its sequence or position there, and its bytes.
 
@@ -190,6 +202,8 @@ class Row(NamedTuple):
 class Reader(Protocol):
     """One consistent view of the store. Positions and sequences are those of the chain numbered ``number``."""
 
+    def shape(self) -> Shape: ...
+    def check_shape(self) -> None: ...
     def chain(self, namespace: str) -> ChainRow | None: ...
     def edits(self) -> int: ...
     def first(self) -> ChainRow | None: ...
@@ -270,6 +284,7 @@ class Writer(Reader, Protocol):
     @property
     def left(self) -> bytes | None: ...
 
+    def mend(self) -> None: ...
     def append(self, step: Step) -> int: ...
     def transcribe(self, namespace: str, rows: Iterable[Row]) -> None: ...
     def strike(self, number: int, positions: Iterable[int]) -> None: ...

@@ -32,6 +32,7 @@ from ledgerstone.store.protocol import (
     Listed,
     NodeKey,
     Row,
+    Shape,
     Standing,
     Step,
     Stored,
@@ -586,6 +587,14 @@ class SqliteReader:
         execute("CREATE VIRTUAL TABLE IF NOT EXISTS temp.posted USING fts5vocab(main, postings, instance)")
         return sum(map(hash, execute("SELECT term, doc FROM temp.posted")))
 
+    def shape(self) -> Shape:
+        """How the database differs from what its schema should be."""
+        return schema.shape(self._connection)
+
+    def check_shape(self) -> None:
+        """Raise CorruptionError, which names each difference, unless the schema is the expected one."""
+        schema.check(self._connection)
+
     def sound(self) -> list[str]:
         """What SQLite's own check finds wrong with the file, and what no chain accounts for."""
         found = self.integrity()
@@ -694,6 +703,10 @@ class SqliteWriter(SqliteReader):
         super().__init__(connection, turn)
         self.appended: list[tuple[int, bytes]] = []
         self.left: bytes | None = None
+
+    def mend(self) -> None:
+        """Take out what is foreign to the schema and make anew, empty, what is derived; else CorruptionError."""
+        schema.mend(self._connection)
 
     def append(self, step: Step) -> int:
         """Store one commit and all that it changes; returns the chain's number."""

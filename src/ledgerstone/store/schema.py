@@ -1,19 +1,26 @@
-"""The SQLite schema, its numbered migrations, and the check that a file's own schema text is the expected one."""
+"""The SQLite schema, its numbered migrations, and how a file's own schema text differs from the expected one."""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Final, NamedTuple
 
 import apsw
 
 from ledgerstone.core.words import ANALYZER
 from ledgerstone.errors import CorruptionError
+from ledgerstone.store.protocol import Shape
 
 # "LGST": marks the file as ours to SQLite and to file(1).
 APPLICATION_ID: Final = 0x4C475354
 
 # Every row is keyed by chain number << 40 | position (or sequence), so that a chain is one range of each table.
 ROW_BITS: Final = 40
+
+# What the word index forgets is overwritten in it.
+SECURE_INDEX: Final = "INSERT INTO postings(postings, rank) VALUES('secure-delete', 1);"
 
 _CANONICAL: Final = """
 CREATE TABLE chain(number INTEGER PRIMARY KEY, namespace TEXT NOT NULL UNIQUE, sequence INTEGER NOT NULL,
@@ -50,7 +57,6 @@ CREATE TABLE corpus(number INTEGER PRIMARY KEY, through INTEGER NOT NULL, docume
   length INTEGER NOT NULL) STRICT;
 CREATE TABLE setting(name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
 CREATE VIRTUAL TABLE postings USING fts5(words, content='', contentless_delete=1, detail=none, tokenize='ascii');
-INSERT INTO postings(postings, rank) VALUES('secure-delete', 1);
 """
 
 # Where a record came from, so that what stands beside it there can be found; and what speaks up by itself.
@@ -74,19 +80,27 @@ CREATE TABLE receipt(row INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, body BLOB
 """
 
 # Each migration leads from the schema before it to its number. Canonical bytes are never touched by one.
-MIGRATIONS: Final[dict[int, str]] = {1: _CANONICAL + _DERIVED, 2: _PLACES, 3: _VECTORS, 4: _RECEIPTS}
+MIGRATIONS: Final[dict[int, str]] = {1: _CANONICAL + _DERIVED + SECURE_INDEX, 2: _PLACES, 3: _VECTORS, 4: _RECEIPTS}
 
-_expected: dict[int, frozenset[tuple[str, str, str | None]]] = {}
+# What no replay derives: without one of these a store is not whole, and nothing but a backup brings it back.
+_KEPT: Final = frozenset({"chain", "header", "entry", "content", "signature", "tile", "receipt"})
+_INDEX: Final = "postings"
+_NO_OWN: Final = "the database's schema is not its own"
+
+
+class _Made(NamedTuple):
+    """What a schema says of one of its objects: the table that it belongs to, and its text."""
+
+    table: str
+    sql: str | None
+
+
+_Objects = dict[tuple[str, str], _Made]
 
 
 def current() -> int:
     """The newest schema that this program writes."""
     return max(MIGRATIONS)
-
-
-def declared(connection: apsw.Connection) -> frozenset[tuple[str, str, str | None]]:
-    """Every object of a database as its own schema text declares it."""
-    return frozenset(connection.execute("SELECT type, name, sql FROM sqlite_schema"))
 
 
 def migrate(connection: apsw.Connection, version: int) -> None:
@@ -101,14 +115,133 @@ def migrate(connection: apsw.Connection, version: int) -> None:
 
 def check(connection: apsw.Connection) -> None:
     """Refuse a database whose schema text is not the expected one: a planted trigger, a view, a lost index."""
-    newest = current()
-    expected = _expected.get(newest)
-    if expected is None:
-        scratch = apsw.Connection(":memory:")
-        migrate(scratch, 0)
-        expected = _expected[newest] = declared(scratch)
-        scratch.close()
-    found = declared(connection)
-    if found != expected:
-        names = ", ".join(sorted({name for _, name, _ in found ^ expected}))
-        raise CorruptionError(f"the database's schema is not its own: {names}")
+    found = shape(connection)
+    if found.foreign or found.lost:
+        names = ", ".join(line.split(": ")[0] for line in (*found.lost, *found.foreign))
+        way = "restore a backup: ledgerstone restore FILE"
+        if not found.lost:
+            way = "ledgerstone rebuild takes out what is foreign, and makes anew what is derived"
+        raise CorruptionError(f"{_NO_OWN}: {names}", hint=f"ledgerstone verify says what each is; {way}")
+
+
+def shape(connection: apsw.Connection) -> Shape:
+    """How a database differs from what its schema should be, object by object."""
+    found, expected = _declared(connection), _expected(current())
+    foreign: list[str] = []
+    lost: list[str] = []
+    derived = True
+    for kind, name in sorted(found.keys() | expected.keys()):
+        here, there = found.get((kind, name)), expected.get((kind, name))
+        if here == there:
+            continue
+        says = "foreign" if there is None else "gone" if here is None else "not as it was made"
+        into = lost if there is not None and kind == "table" and name in _KEPT else foreign
+        into.append(f"{kind} {name}: {says}")
+        derived &= there is None or kind != "table"
+    return Shape(tuple(foreign), tuple(lost), derived=derived)
+
+
+def mend(connection: apsw.Connection) -> None:
+    """Take out what is foreign, and make anew, empty, what is derived; inside the caller's transaction.
+
+    CorruptionError where history itself was altered or is gone, and for what cannot be taken out.
+    """
+    before = shape(connection)
+    if not before.lost and before.foreign:
+        with _unguarded(connection):
+            _take_out(connection)
+            _put_back(connection)
+    after = shape(connection)
+    left = (*after.lost, *after.foreign)
+    if left:
+        raise CorruptionError(
+            f"{_NO_OWN}: {', '.join(left)}", hint="nothing was changed; restore a backup: ledgerstone restore FILE"
+        )
+
+
+@lru_cache(maxsize=1)
+def _expected(_version: int) -> _Objects:
+    scratch = apsw.Connection(":memory:")
+    migrate(scratch, 0)
+    made = _declared(scratch)
+    scratch.close()
+    return made
+
+
+def _declared(connection: apsw.Connection) -> _Objects:
+    """Every object of a database as its own schema text declares it."""
+    rows = connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_schema")
+    return {(kind, name): _Made(table, sql) for kind, name, table, sql in rows}
+
+
+@contextmanager
+def _unguarded(connection: apsw.Connection) -> Iterator[None]:
+    """Without the defence of shadow tables and of the schema itself, which nothing else here may go past."""
+    connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 0)
+    try:
+        yield
+    finally:
+        connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+
+
+def _take_out(connection: apsw.Connection) -> None:
+    """Drop whatever is not as it should be; a table takes along what belongs to it."""
+    found, expected = _declared(connection), _expected(current())
+    wrong = {key: made for key, made in found.items() if expected.get(key) != made}
+    # The word index is one, whichever of its own tables is concerned.
+    if any(_of_index(kind, name) for kind, name in wrong.keys() | expected.keys() - found.keys()):
+        wrong |= {key: made for key, made in found.items() if _of_index(*key)}
+    # What is declared by a module before the tables that the module keeps for it.
+    for (kind, name), made in sorted(wrong.items(), key=lambda each: (each[0][0] == "table", not _virtual(each[1]))):
+        if made.sql is not None:
+            _drop(connection, kind, name, made)
+
+
+def _drop(connection: apsw.Connection, kind: str, name: str, made: _Made) -> None:
+    execute, quoted = connection.execute, name.replace('"', '""')
+    if name == "sqlite_sequence":
+        # SQLite drops it under no other name than one of ours.
+        _rewrite(
+            connection,
+            "UPDATE sqlite_schema SET name = 'unmade', tbl_name = 'unmade', "
+            "sql = 'CREATE TABLE unmade(name, seq)' WHERE name = 'sqlite_sequence'",
+        )
+        execute("DROP TABLE unmade")
+        return
+    if not _virtual(made):
+        execute(f'DROP {kind} IF EXISTS "{quoted}"')
+        return
+    try:
+        execute(f'DROP TABLE IF EXISTS "{quoted}"')
+    except apsw.Error:
+        # Its module is not here, or its own tables are gone. It holds no page of the file itself.
+        _rewrite(connection, "DELETE FROM sqlite_schema WHERE type = 'table' AND name = ?", name)
+
+
+def _rewrite(connection: apsw.Connection, sql: str, *values: str) -> None:
+    """Change the schema's own text."""
+    connection.execute("PRAGMA writable_schema = ON")
+    try:
+        connection.execute(sql, values)
+    finally:
+        connection.execute("PRAGMA writable_schema = RESET")
+
+
+def _put_back(connection: apsw.Connection) -> None:
+    """Make what is not there, tables before their indexes."""
+    found, expected = _declared(connection), _expected(current())
+    absent = [(key, made.sql) for key, made in expected.items() if key not in found and made.sql is not None]
+    for (kind, name), sql in sorted(absent, key=lambda each: each[0][0] != "table"):
+        if kind == "table" and _of_index(kind, name) and name != _INDEX:
+            continue
+        connection.execute(sql)
+        if name == _INDEX:
+            connection.execute(SECURE_INDEX)
+
+
+def _of_index(kind: str, name: str) -> bool:
+    return kind == "table" and (name == _INDEX or name.startswith(f"{_INDEX}_"))
+
+
+def _virtual(made: _Made) -> bool:
+    return made.sql is not None and made.sql.upper().startswith("CREATE VIRTUAL")

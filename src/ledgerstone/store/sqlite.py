@@ -91,6 +91,19 @@ def _read_only(path: Path) -> apsw.Connection:
     return apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
 
 
+def _guard(connection: apsw.Connection) -> None:
+    """Let nothing that a file's schema says be run: no trigger, no view, no function that could do harm."""
+    for option, value in (
+        (apsw.SQLITE_DBCONFIG_DEFENSIVE, 1),
+        (apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0),
+        (apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0),
+        (apsw.SQLITE_DBCONFIG_ENABLE_VIEW, 0),
+        (apsw.SQLITE_DBCONFIG_DQS_DDL, 0),
+        (apsw.SQLITE_DBCONFIG_DQS_DML, 0),
+    ):
+        connection.config(option, value)
+
+
 @contextmanager
 def _opening(path: Path) -> Iterator[None]:
     """SQLite's errors as Ledgerstone's; a file that is no database, or that cannot be opened, by its name."""
@@ -113,6 +126,7 @@ def copy_file(source: Path, target: Path) -> None:
     with _opening(source):
         connection = _read_only(source)
         try:
+            _guard(connection)
             connection.set_busy_timeout(BUSY_TIMEOUT_MS)
             connection.execute("VACUUM INTO ?", (str(target),))
         finally:
@@ -134,6 +148,7 @@ def _held(connection: apsw.Connection, path: Path) -> SqliteReader | None:
     execute = connection.execute
     with TRANSLATED:
         try:
+            _guard(connection)
             connection.set_busy_timeout(ALONE_TIMEOUT_MS)
             # Whoever has the file open in WAL mode holds a lock that forbids to leave that mode.
             execute("PRAGMA locking_mode = EXCLUSIVE")
@@ -152,12 +167,20 @@ def _held(connection: apsw.Connection, path: Path) -> SqliteReader | None:
 class SqliteStore:
     """The store of one file. Its connection is shared by threads, one block at a time; a forked child is refused."""
 
-    def __init__(self, path: Path, *, create: bool = False, read_only: bool = False, watched: bool = True) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        create: bool = False,
+        read_only: bool = False,
+        watched: bool = True,
+        check: bool = True,
+    ) -> None:
         """Open a store; with ``create`` make it first, in a directory of its own mode 0700.
 
         With ``read_only`` nothing of it is ever written; where nothing can be, it is opened so in any case. Raises
         UnavailableError when there is no such file, FormatError for a foreign or empty file and a newer format,
-        CorruptionError when the schema is not the expected one.
+        CorruptionError when the schema is not the expected one, unless ``check`` leaves that to whoever reads.
         """
         if _sqlite_version() < LEAST_SQLITE:
             raise FormatError(f"SQLite {apsw.sqlite_lib_version()} is older than 3.51.3")
@@ -165,6 +188,7 @@ class SqliteStore:
         self._name: Final = str(self.path)
         self._create: Final = create
         self._watched: Final = watched
+        self._check: Final = check
         self._lock = threading.RLock()
         self._pid = os.getpid()
         if create and not self.path.exists():
@@ -229,15 +253,7 @@ class SqliteStore:
 
     def _configure(self, connection: apsw.Connection) -> None:
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
-        for option, value in (
-            (apsw.SQLITE_DBCONFIG_DEFENSIVE, 1),
-            (apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0),
-            (apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0),
-            (apsw.SQLITE_DBCONFIG_ENABLE_VIEW, 0),
-            (apsw.SQLITE_DBCONFIG_DQS_DDL, 0),
-            (apsw.SQLITE_DBCONFIG_DQS_DML, 0),
-        ):
-            connection.config(option, value)
+        _guard(connection)
         execute = connection.execute
         empty = execute("SELECT count(*) FROM sqlite_schema").get == 0
         application = execute("PRAGMA application_id").get
@@ -271,7 +287,8 @@ class SqliteStore:
             if not empty:
                 self._backup(connection, version)
             self._migrate(connection)
-        schema.check(connection)
+        if self._check:
+            schema.check(connection)
 
     def _backup(self, connection: apsw.Connection, version: int) -> None:
         """A copy of the file as it is, beside it, before a migration."""

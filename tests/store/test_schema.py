@@ -1,0 +1,200 @@
+"""A schema that is not its own: every read refuses it, verify names each object, rebuild puts right what it can."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ledgerstone import CorruptionError, Memory
+from ledgerstone.store import alone, copy_store, sqlite
+from tests.stores import READ_ONLY, Home, dump, furnish, later, open_memory, plain_client, survey
+
+if TYPE_CHECKING:
+    import apsw
+
+# What somebody does to a schema, and how verify names it. Other programs analyse by themselves.
+FOREIGN = {
+    "ANALYZE": ["table sqlite_stat1: foreign", "table sqlite_stat4: foreign"],
+    "CREATE TRIGGER planted AFTER INSERT ON entry BEGIN DELETE FROM content; END": ["trigger planted: foreign"],
+    "CREATE TRIGGER planted AFTER DELETE ON words BEGIN DELETE FROM content; END": ["trigger planted: foreign"],
+    "CREATE VIEW planted AS SELECT * FROM content": ["view planted: foreign"],
+    'CREATE VIEW "a ""planted"" view" AS SELECT 1': ['view a "planted" view: foreign'],
+    "CREATE INDEX planted ON entry(body)": ["index planted: foreign"],
+    "CREATE TABLE planted(x UNIQUE)": ["index sqlite_autoindex_planted_1: foreign", "table planted: foreign"],
+    "CREATE TABLE planted(x INTEGER PRIMARY KEY AUTOINCREMENT); INSERT INTO planted VALUES(7)": [
+        "table planted: foreign",
+        "table sqlite_sequence: foreign",
+    ],
+    "CREATE VIRTUAL TABLE planted USING fts5(x); INSERT INTO planted VALUES('words')": [
+        *(f"table planted{name}: foreign" for name in ("", "_config", "_content", "_data", "_docsize", "_idx")),
+    ],
+    "DROP INDEX record_key": ["index record_key: gone"],
+    "DROP INDEX record_key; CREATE INDEX record_key ON record(memory) WHERE key IS NOT NULL": [
+        "index record_key: not as it was made"
+    ],
+}
+DERIVED = {
+    "DROP TABLE frequency": ["table frequency: gone"],
+    "DROP TABLE frequency; CREATE VIEW frequency AS SELECT 1 AS number, 'door' AS word, 9 AS holding": [
+        "table frequency: gone",
+        "view frequency: foreign",
+    ],
+    "ALTER TABLE link ADD COLUMN more BLOB": ["table link: not as it was made"],
+    "DROP TABLE record": [
+        *(f"index record_{name}: gone" for name in ("cue", "digest", "key", "memory", "open")),
+        "table record: gone",
+    ],
+    "DROP TABLE postings": [
+        *(f"table postings{name}: gone" for name in ("", "_config", "_data", "_docsize", "_idx")),
+    ],
+    "DROP TABLE postings_config": ["table postings_config: gone"],
+    "DROP TABLE catalog; DROP TABLE setting": ["table catalog: gone", "table setting: gone"],
+}
+HISTORY = {
+    "DROP TABLE tile; CREATE TABLE tile(row INTEGER PRIMARY KEY, root BLOB NOT NULL DEFAULT x'00') STRICT": "tile",
+    "ALTER TABLE tile ADD COLUMN more BLOB": "tile",
+    "DROP TABLE entry": "entry",
+    "DROP TABLE chain": "chain",
+    "DROP TABLE receipt": "receipt",
+    "ALTER TABLE content RENAME TO contents": "content",
+}
+
+
+@pytest.fixture(scope="module")
+def untouched(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """A home for all tests of this module; each takes a copy."""
+    return furnish(tmp_path_factory.mktemp("home") / "store.db", fillers=2)
+
+
+@pytest.fixture
+def home(untouched: Home, tmp_path: Path) -> Home:
+    """A store at rest that somebody has lived in."""
+    return untouched.copy(tmp_path)
+
+
+def plant(home: Home, script: str) -> None:
+    """Change the schema as somebody else's SQL client, which defends nothing."""
+    connection = plain_client(home.path)
+    connection.execute(script)
+    connection.close()
+
+
+def unchecked(home: Home, state: Path | None = None) -> Memory:
+    """The store as verify and rebuild open it."""
+    return open_memory(home.path, create=False, check=False, state=state)
+
+
+def answers(home: Home) -> object:
+    """All that a home answers."""
+    with open_memory(home.path, keys=READ_ONLY, create=False, now=later) as memory:
+        return survey(memory, home)
+
+
+def named(memory: Memory) -> list[str]:
+    """What a verification says, less what it says it did not look at."""
+    findings = memory.verify().findings
+    return [finding.message.split(";")[0] for finding in findings if "after a rebuild" not in finding.message]
+
+
+@pytest.mark.parametrize("script", [*FOREIGN, *DERIVED])
+def test_what_is_foreign_is_refused_named_and_taken_out(home: Home, script: str) -> None:
+    """No read passes it, verify finds it and nothing else, and after a rebuild the store is what it was."""
+    before, said = dump(home.path)[2], answers(home)
+    plant(home, script)
+
+    with unchecked(home) as memory:
+        for use in (memory.recall, lambda: memory.remember("a note"), memory.list_records):
+            with pytest.raises(CorruptionError, match="schema is not its own") as refusal:
+                use()
+        found = named(memory)
+        hint = memory.verify().hint
+        memory.rebuild()
+        whole = memory.verify()
+
+    assert "ledgerstone rebuild" in refusal.value.hint
+    assert "ledgerstone rebuild" in (hint or "")
+    assert found == (FOREIGN | DERIVED)[script]
+    assert whole.ok
+    assert dump(home.path)[2] == before
+    assert answers(home) == said
+
+
+@pytest.mark.parametrize("script", HISTORY)
+def test_where_history_stood_only_a_backup_helps(home: Home, script: str) -> None:
+    """A table of history altered or gone is named, nothing is rebuilt over it, and restore is what it says to run."""
+    plant(home, script)
+    before = dump(home.path)
+
+    with unchecked(home) as memory:
+        report = memory.verify()
+        with pytest.raises(CorruptionError, match=f"table {HISTORY[script]}:") as refusal:
+            memory.rebuild()
+        with pytest.raises(CorruptionError, match="schema is not its own") as unread:
+            memory.recall()
+
+    assert any(finding.message.startswith(f"table {HISTORY[script]}: ") for finding in report.findings)
+    for hint in (report.hint, refusal.value.hint, unread.value.hint):
+        assert "ledgerstone restore" in (hint or "")
+    assert dump(home.path) == before
+
+
+def test_what_else_is_wrong_is_found_beside_what_is_foreign(home: Home) -> None:
+    """A planted view hides no other fault, and a rebuild is refused as ever, so that the view stays too."""
+    plant(home, "CREATE VIEW planted AS SELECT 1; UPDATE content SET salt = zeroblob(32) WHERE row = 2 << 40 | 1")
+    before = dump(home.path)
+
+    with unchecked(home) as memory:
+        found = {finding.code for finding in memory.verify().findings}
+        with pytest.raises(CorruptionError, match="history is damaged"):
+            memory.rebuild()
+
+    assert found > {"schema"}
+    assert dump(home.path) == before
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_a_schema_changed_after_it_was_verified_is_named(home: Home, tmp_path: Path, full: bool) -> None:
+    """Where a verification could go on from a milestone it looks at the schema all the same."""
+    with open_memory(home.path, create=False, state=tmp_path / "state") as memory:
+        assert memory.verify().ok
+        plant(home, "ANALYZE")
+
+        found = [finding.message for finding in memory.verify(full=full).findings]
+
+    assert found == FOREIGN["ANALYZE"]
+
+
+def test_nothing_that_is_planted_is_run(home: Home) -> None:
+    """A trigger on what a rebuild deletes does not fire, and a view in the place of a table is not read."""
+    plant(home, "CREATE TRIGGER planted AFTER DELETE ON record BEGIN DELETE FROM content; END")
+    plant(
+        home, "DROP TABLE link; CREATE VIEW link AS SELECT load_extension('planted') AS source, 1 AS row, 1 AS covers"
+    )
+
+    with unchecked(home) as memory:
+        memory.rebuild()
+        whole = memory.verify()
+
+    assert whole.ok
+
+
+def test_every_connection_is_guarded(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever reads the file, also to copy it or to hold it alone, trusts nothing that its schema says."""
+    guarded: list[apsw.Connection] = []
+    guard = sqlite._guard
+
+    def seen(connection: apsw.Connection) -> None:
+        guard(connection)
+        guarded.append(connection)
+        assert connection.execute("PRAGMA trusted_schema").get == 0
+
+    monkeypatch.setattr(sqlite, "_guard", seen)
+
+    open_memory(home.path, create=False).close()
+    copy_store(home.path, home.path.with_name("copy.db"))
+    with alone(home.path):
+        pass
+
+    assert len(guarded) == 3
