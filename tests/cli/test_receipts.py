@@ -24,6 +24,36 @@ def test_a_receipt_is_kept_and_explained(bound: Desk) -> None:
     assert address in shown
 
 
+def test_a_recall_explains_itself_when_asked_to(bound: Desk) -> None:
+    """After the context stands what explain shows of the receipt that was kept; as Markdown it is refused."""
+    address = bound.ask("remember", "Deploys go out on Tuesdays")["address"]
+
+    found = bound.ask("recall", "deploys", "--explain")
+    shown = bound.run("recall", "deploys", "--explain").out.decode()
+    code, refused = bound.refuse("recall", "deploys", "--explain", "--format", "markdown")
+
+    assert found["explained"] == bound.ask("explain", found["receipt"])
+    assert [item["id"] for item in found["items"]] == [address]
+    assert shown.index("    Deploys go out") < shown.index("receipt    rcp_") < shown.index(f"{address}  lexical")
+    assert (code, refused["code"]) == (2, "usage")
+    assert len(bound.ask("receipts")["receipts"]) == 2
+
+
+def test_a_write_cites_the_receipt_it_was_made_under(bound: Desk) -> None:
+    """The commit carries its hash, which the chain then vouches for; a receipt that is not there is refused."""
+    bound.ask("remember", "Deploys go out on Tuesdays")
+    name = bound.ask("recall", "deploys", "--receipt")["receipt"]
+    cited = receipts.digest_of(bound.ask("explain", name)["signed"]["data"].encode())
+
+    written = bound.ask("remember", "Deploys need a second reader", "--receipt", name)
+    code, refused = bound.refuse("remember", "Deploys are quick", "--receipt", "rcp_0000000000000000")
+
+    bound.sit("export", str(bound.home / "all.jsonl"), types="yes\n")
+    assert cited.hex() in (bound.home / "all.jsonl").read_text()
+    assert written["sequence"] > 0
+    assert (code, refused["code"]) == (3, "not_found")
+
+
 def test_a_stranger_checks_what_explain_gives(bound: Desk) -> None:
     """Bytes, signature and public key are all in it."""
     bound.ask("remember", "Deploys go out on Tuesdays")

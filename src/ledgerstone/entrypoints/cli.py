@@ -122,11 +122,19 @@ def main(ctx: click.Context, /, *, read_only: bool, **flags: str | None) -> None
 @click.option("--source", metavar="URL|FILE|NAME", help="Where it comes from: a page, a file, a conversation.")
 @click.option("--place", help="The place within that source.")
 @click.option("--external", is_flag=True, help="It passes on what somebody else wrote; this only lowers its trust.")
+@click.option("--receipt", metavar="ID", help="The receipt of the recall that it was made under, which it then cites.")
 @click.option("--allow-secret", multiple=True, metavar="RULE", help="At a terminal: it is no credential. (many)")
 @IDEMPOTENCY_KEY
 @verb
 def remember(
-    door: Door, /, text: str, kind: str | None, scope: str | None, namespace: str | None, **options: Any
+    door: Door,
+    /,
+    text: str,
+    kind: str | None,
+    scope: str | None,
+    namespace: str | None,
+    receipt: str | None,
+    **options: Any,
 ) -> None:
     """Keep a text exactly as given; prints its address.
 
@@ -146,7 +154,13 @@ def remember(
         answer = door.settled(
             memory,
             lambda: memory.remember(
-                draft, scope=where, namespace=namespace, idempotency_key=name, allow_secrets=allowed, similar=True
+                draft,
+                scope=where,
+                namespace=namespace,
+                idempotency_key=name,
+                allow_secrets=allowed,
+                receipt=receipt,
+                similar=True,
             ),
         )
     written(door, answer)
@@ -180,6 +194,7 @@ def remember(
 )
 @click.option("--heads", is_flag=True, help="With --json: the heads it was read at, which --bytes counts too.")
 @click.option("--receipt", is_flag=True, help="Keep signed evidence of what was chosen: ledgerstone explain shows it.")
+@click.option("--explain", is_flag=True, help="Keep it, and show after the context what was chosen and why.")
 @verb
 def recall(
     door: Door,
@@ -192,6 +207,7 @@ def recall(
     *,
     heads: bool,
     receipt: bool,
+    explain: bool,
     **options: Any,
 ) -> None:
     """Give a context: open tasks, what is found, what is recent.
@@ -204,6 +220,8 @@ def recall(
         raise UsageError("--format markdown and --json: one of them", hint="what they say is the same")
     if heads and not door.json:
         raise UsageError("--heads: goes with --json")
+    if explain and form == "markdown":
+        raise UsageError("--format markdown and --explain: one of them", hint="--receipt, then: ledgerstone explain ID")
     given = door.settings().budget
     budget = replace(
         given,
@@ -213,7 +231,8 @@ def recall(
     )
     policy = _policy(**options)
     with door.memory() as memory:
-        context = memory.recall(query, policy=policy, budget=budget, receipt=receipt, heads=heads)
+        context = memory.recall(query, policy=policy, budget=budget, receipt=receipt or explain, heads=heads)
+        explained = memory.explain(context.receipt) if explain and context.receipt is not None else None
 
     if form == "markdown":
         from ledgerstone.core.rendering import markdown
@@ -225,7 +244,16 @@ def recall(
 
     lanes = {item.record.address: item.lane for item in context.items}
     records = [item.record for item in context.items]
-    door.answer(wire.recalled(context, heads=heads), lambda: _entries(door, records, lanes))
+
+    def shown() -> str:
+        found = _entries(door, records, lanes)
+        if explained is None:
+            return found
+        texts = {record.address: record.text or "" for record in records}
+        return "\n\n".join(filter(None, (found, cli_receipts.explanation(explained, texts, door.width))))
+
+    why = {} if explained is None else {"explained": wire.receipt(explained)}
+    door.answer(wire.recalled(context, heads=heads) | why, shown)
     if records and door.width is not None and not door.json:
         click.echo(err=True)
     for notice in context.notices:

@@ -53,7 +53,7 @@ def explain(door: Door, receipt: str) -> None:
     with door.memory() as memory:
         found = memory.explain(receipt)
         addresses = [item.address for item in found.items if item.address is not None]
-        door.answer(wire.receipt(found), lambda: "\n".join(_lines(found, beginnings(memory, addresses), door.width)))
+        door.answer(wire.receipt(found), lambda: explanation(found, beginnings(memory, addresses), door.width))
 
 
 def _query(found: Explained) -> str:
@@ -70,7 +70,8 @@ def _ranking(scorer: str) -> str:
     return ", ".join(by)
 
 
-def _lines(found: Explained, texts: Mapping[str, str], width: int | None) -> list[str]:
+def explanation(found: Explained, texts: Mapping[str, str], width: int | None) -> str:
+    """What a recall was asked, chose and left out, as a person reads it; ``texts`` by address."""
     from ledgerstone.entrypoints import shown
 
     receipt = found.receipt
@@ -97,7 +98,7 @@ def _lines(found: Explained, texts: Mapping[str, str], width: int | None) -> lis
         return shown.BETWEEN.join(filter(None, (standing, text)))
 
     chosen = list(zip(named, lanes, map(note, found.items), strict=True))
-    return [shown.columns(head, width), "", shown.columns(chosen) if chosen else "nothing was chosen"]
+    return "\n".join([shown.columns(head, width), "", shown.columns(chosen) if chosen else "nothing was chosen"])
 
 
 COMMANDS: Final = (receipts, explain)
