@@ -348,9 +348,9 @@ def moving_keys(settings: Settings) -> Keyring:
     return keyring(settings)
 
 
-def passphrase(environ: Mapping[str, str] | None = None) -> str | None:
+def passphrase() -> str | None:
     """The passphrase that the environment gives, or None."""
-    return (os.environ if environ is None else environ).get("LEDGERSTONE_PASSPHRASE") or None
+    return os.environ.get("LEDGERSTONE_PASSPHRASE") or None
 
 
 def anchors(settings: Settings) -> Anchors:
@@ -538,6 +538,6 @@ def _cwd() -> Path | None:
         return None
 
 
-def without_colour(environ: Mapping[str, str] | None = None) -> bool:
+def without_colour() -> bool:
     """Whether colours are unwelcome (no-color.org)."""
-    return bool((os.environ if environ is None else environ).get("NO_COLOR"))
+    return bool(os.environ.get("NO_COLOR"))
