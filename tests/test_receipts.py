@@ -16,6 +16,7 @@ from ledgerstone import (
     Memory,
     Mode,
     NotFoundError,
+    Origin,
     Policy,
     Recall,
     Scope,
@@ -29,7 +30,7 @@ from ledgerstone.core.entries import decode_header
 from ledgerstone.core.signing import key_id
 from ledgerstone.following import enrolled
 from ledgerstone.resuming import SAMPLE
-from tests.memories import ADA, EVENING, KEY, SECOND, Scratch
+from tests.memories import ADA, EVENING, KEY, NOON, SECOND, Scratch
 from tests.stores import open_memory, plain_client
 
 if TYPE_CHECKING:
@@ -182,6 +183,40 @@ def test_a_receipt_of_history_may_name_what_no_longer_stands(ada: Memory) -> Non
     assert ada.verify(full=True).ok
 
 
+@pytest.mark.parametrize(
+    "policy",
+    [
+        Policy(kinds=(Kind.NOTE,)),
+        Policy(origins=(Origin.USER,), scopes=(Scope.PROJECT,)),
+        Policy(since=NOON - SECOND, until=NOON + SECOND),
+        Policy(as_of=NOON + SECOND),
+    ],
+)
+def test_verify_holds_what_was_chosen_to_what_was_asked_for(scratch: Scratch, policy: Policy) -> None:
+    """A receipt that names other limits than its recall had is a finding; the one of the recall itself is none."""
+    memory = scratch.memory
+    furnished(memory)
+    scratch.wait(2000)
+    context = memory.recall("oak", policy=policy)
+    tighter = Policy(
+        kinds=(Kind.FACT,) if policy.kinds else (),
+        origins=(Origin.TOOL,) if policy.origins else (),
+        scopes=(Scope.SESSION,) if policy.scopes else (),
+        since=None if policy.since is None else NOON + SECOND,
+        as_of=None if policy.as_of is None else NOON - SECOND,
+    )
+
+    honest = _sign(scratch, context, scratch.now, policy)
+    sound = memory.verify(full=True)
+    forged = _sign(scratch, context, scratch.now, tighter)
+    found = memory.verify(full=True).findings
+
+    assert context.items
+    assert honest != forged
+    assert sound.ok
+    assert [(one.code, forged in one.message) for one in found] == [("receipt", True)]
+
+
 def test_a_store_without_a_key_gives_no_receipt(scratch: Scratch) -> None:
     """It cannot be signed, and the recall says so rather than leave it out."""
     furnished(scratch.memory)
@@ -266,10 +301,16 @@ def test_receipts_hold_after_the_key_that_signed_them_was_retired(scratch: Scrat
 NEW_KEY: Final = SigningKey(seed=b"another seed of thirty-two bytes", secret=KEY.secret)
 
 
-def _sign(scratch: Scratch, context: Recall, at: int) -> str:
+def _sign(scratch: Scratch, context: Recall, at: int, policy: Policy | None = None) -> str:
     """Keep a receipt that whoever holds the first key made by himself, with all that it takes."""
     drawn = receipts.draw(
-        context, Policy(), at=at, principal=_principal(scratch), floor=Trust.UNKNOWN, salt=bytes(32), keyring=KEYS
+        context,
+        policy or Policy(),
+        at=at,
+        principal=_principal(scratch),
+        floor=Trust.UNKNOWN,
+        salt=bytes(32),
+        keyring=KEYS,
     )
     with scratch.memory._ledger.store.write() as writer:
         writer.keep_receipt(drawn, receipts.MAX_RECEIPTS)

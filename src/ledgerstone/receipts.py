@@ -11,11 +11,11 @@ import orjson
 
 from ledgerstone.core import receipts
 from ledgerstone.core.authority import Caller
-from ledgerstone.core.entries import KeyEntry, decode_header
+from ledgerstone.core.entries import Entry, GenesisEntry, KeyEntry, RecordEntry, decode_entry, decode_header
 from ledgerstone.core.merkle import leaf_hash
-from ledgerstone.core.receipts import MAX_RECEIPTS, Drawn, Receipt
+from ledgerstone.core.receipts import MAX_RECEIPTS, Drawn, Met, Receipt
 from ledgerstone.core.signing import Keyring
-from ledgerstone.core.values import Finding, Policy, Recall
+from ledgerstone.core.values import Finding, Lane, Policy, Recall
 from ledgerstone.errors import CorruptionError, NotFoundError, UsageError
 from ledgerstone.following import Enrolment
 from ledgerstone.identity import Identity
@@ -265,6 +265,11 @@ def _beside(reader: Reader, receipt: Receipt) -> str | None:
         header = None if row is None else reader.header(row.number, seen.sequence)
         if row is None or header is None or leaf_hash(header) != seen.id:
             return f"commit {seen.sequence} of {seen.namespace} is not the head that it names"
+        genesis = _entry(reader, row.number, 0)
+        if isinstance(genesis, GenesisEntry):
+            wrong = receipts.beyond(receipt, seen, scope=genesis.scope, at=decode_header(header).stamp.at)
+            if wrong is not None:
+                return f"commit {seen.sequence} of {seen.namespace} {wrong}"
         heads[row.number] = seen.sequence
     for one in receipt.chosen:
         places = [(number, position) for number, position in reader.digests(one.record) if number in heads]
@@ -276,4 +281,23 @@ def _beside(reader: Reader, receipt: Receipt) -> str | None:
             return f"the record {one.record.hex()[:16]} is newer than the head that it names"
         if "history" not in receipt.flags and standing.ending and standing.ended_by <= heads[number]:
             return f"the record {one.record.hex()[:16]} no longer stood at the head that it names"
+        met = _met(reader, number, position, one.lane)
+        wrong = None if met is None else receipts.outside(receipt, met)
+        if wrong is not None:
+            return f"the record {one.record.hex()[:16]} {wrong}"
     return None
+
+
+def _met(reader: Reader, number: int, position: int, lane: Lane) -> Met | None:
+    """What a version is; None where its own bytes do not say, which the verification of its chain names."""
+    known = reader.known(number, position)
+    record = None if known is None else _entry(reader, number, known.body)
+    header = None if known is None else reader.header(number, known.sequence)
+    if known is None or header is None or not isinstance(record, RecordEntry):
+        return None
+    return Met(lane, known.trust, known.kind, record.origin, decode_header(header).stamp.at)
+
+
+def _entry(reader: Reader, number: int, position: int) -> Entry | None:
+    data = reader.entry(number, position)
+    return None if data is None else decode_entry(data)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import orjson
 import pytest
@@ -134,15 +135,65 @@ def test_a_receipt_holds_under_its_own_id_and_signer() -> None:
     ("changes", "wrong"),
     [
         ({"bytes": 8193}, "it took more than its budget"),
+        ({"most_tokens": 64, "tokens": 65}, "it took more than its budget"),
+        ({"most_tokens": 64}, "it took more than its budget"),
         ({"chosen": [{"record": "0" * 64, "lane": "recent", "rank": 1}]}, "its ranks are not places in a context"),
         ({"mode": "guessing"}, "receipt: mode: not a mode"),
     ],
-    ids=["too large", "a rank left out", "no mode of ours"],
+    ids=["too large", "too many tokens", "tokens not counted", "a rank left out", "no mode of ours"],
 )
 def test_a_signed_receipt_that_cannot_be_is_refused(changes: dict[str, canonical.Json], wrong: str) -> None:
     """Whoever signed it; as it was drawn it holds."""
     assert receipts.check(signed(**changes), KEYS) == (None, wrong)
     assert receipts.check(signed(), KEYS)[1] is None
+    assert receipts.check(signed(most_tokens=64, tokens=64), KEYS)[1] is None
+
+
+MET = receipts.Met(Lane.LEXICAL, Trust.MODEL_INFERRED, Kind.NOTE, Origin.MODEL, 7)
+
+
+@pytest.mark.parametrize(
+    ("limits", "wrong", "of_task"),
+    [
+        ({"floor": Trust.USER_EXPLICIT}, "is trusted less than its floor", True),
+        ({"kinds": (Kind.FACT,)}, "is of no kind that it asked for", False),
+        ({"origins": (Origin.USER,)}, "is of no origin that it asked for", False),
+        ({"since": 8}, "is older than it asked for", False),
+        ({"until": 6}, "is newer than it asked for", False),
+    ],
+)
+def test_what_was_chosen_keeps_every_limit(limits: dict[str, Any], wrong: str, of_task: bool) -> None:
+    """Each limit that a receipt names is held to what it chose; of an open task the floor alone."""
+    asked = receipts.read(drawn().data)
+    kept: dict[str, Any] = {
+        "floor": Trust.MODEL_INFERRED,
+        "kinds": (Kind.NOTE,),
+        "origins": (Origin.MODEL,),
+        "since": 7,
+        "until": 7,
+    }
+
+    assert receipts.outside(replace(asked, **limits), MET) == wrong
+    assert receipts.outside(replace(asked, **limits), MET._replace(lane=Lane.TASKS)) == (wrong if of_task else None)
+    assert receipts.outside(replace(asked, **kept), MET) is None
+
+
+@pytest.mark.parametrize(
+    ("limits", "wrong"),
+    [
+        ({"scopes": (Scope.SESSION,)}, "is of a scope that it did not ask for"),
+        ({"at_sequence": 4}, "is not the one that it asked for"),
+        ({"as_of": 6}, "is newer than the time that it asked for"),
+    ],
+)
+def test_what_was_seen_keeps_every_limit(limits: dict[str, Any], wrong: str) -> None:
+    """A head is of a scope, at a place and of a time that were asked for."""
+    asked = receipts.read(drawn().data)
+    seen = receipts.Seen(namespace="ns_0000000000000001", sequence=3, id=bytes(32))
+    kept: dict[str, Any] = {"scopes": (Scope.USER,), "at_sequence": 3, "as_of": 7}
+
+    assert receipts.beyond(replace(asked, **limits), seen, scope=Scope.USER, at=7) == wrong
+    assert receipts.beyond(replace(asked, **kept), seen, scope=Scope.USER, at=7) is None
 
 
 @pytest.mark.parametrize(

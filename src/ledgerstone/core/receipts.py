@@ -196,11 +196,52 @@ def check(drawn: Drawn, keyring: signing.Keyring) -> tuple[Receipt | None, str |
         wrong = f"no trusted key signed it (signer {receipt.signer})"
     elif drawn.query and canonical.commitment(drawn.salt, drawn.query) != receipt.query:
         wrong = "its query was altered"
-    elif receipt.bytes > receipt.most_bytes or len(receipt.chosen) > receipt.most_items:
+    elif receipt.bytes > receipt.most_bytes or len(receipt.chosen) > receipt.most_items or _uncounted(receipt):
         wrong = "it took more than its budget"
     elif [one.rank for one in receipt.chosen] != list(range(len(receipt.chosen))):
         wrong = "its ranks are not places in a context"
     return (receipt, None) if wrong is None else (None, wrong)
+
+
+def _uncounted(receipt: Receipt) -> bool:
+    """Whether tokens were limited, and it took more of them or does not say how many."""
+    return receipt.most_tokens is not None and (receipt.tokens is None or receipt.tokens > receipt.most_tokens)
+
+
+class Met(NamedTuple):
+    """What a chosen record is: by which lane it was found, its trust, kind and origin, and when it was committed."""
+
+    lane: Lane
+    trust: Trust
+    kind: Kind
+    origin: Origin
+    at: int
+
+
+def outside(receipt: Receipt, met: Met) -> str | None:
+    """Which limit of a receipt a record that it chose does not keep, or None.
+
+    Open tasks are chosen whatever is asked for; the floor holds for them as well.
+    """
+    limits = {
+        "is trusted less than its floor": met.trust >= receipt.floor,
+        "is of no kind that it asked for": not receipt.kinds or met.kind in receipt.kinds,
+        "is of no origin that it asked for": not receipt.origins or met.origin in receipt.origins,
+        "is older than it asked for": receipt.since is None or met.at >= receipt.since,
+        "is newer than it asked for": receipt.until is None or met.at <= receipt.until,
+    }
+    asked = list(limits)[:1] if met.lane is Lane.TASKS else limits
+    return next((wrong for wrong in asked if not limits[wrong]), None)
+
+
+def beyond(receipt: Receipt, seen: Seen, *, scope: Scope, at: int) -> str | None:
+    """Which limit of a receipt a head that it names does not keep, or None: by its scope, its place, its time."""
+    limits = {
+        "is of a scope that it did not ask for": not receipt.scopes or scope in receipt.scopes,
+        "is not the one that it asked for": receipt.at_sequence is None or seen.sequence == receipt.at_sequence,
+        "is newer than the time that it asked for": receipt.as_of is None or at <= receipt.as_of,
+    }
+    return next((wrong for wrong, kept in limits.items() if not kept), None)
 
 
 def outlived(receipt: Receipt, ended: int, points: Iterable[int]) -> str | None:
