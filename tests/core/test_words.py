@@ -11,7 +11,6 @@ import Stemmer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledgerstone.core import words
 from ledgerstone.core.words import (
     ANALYZER,
     MAX_QUERY_WORDS,
@@ -169,18 +168,6 @@ def test_long_word_keeps_its_first_characters() -> None:
     words = index_words(f"{longest} {longer} x-{longer} é{longer}")
 
     assert words == [longest, longest, f"x-{longest[2:]}", "x", longest, f"é{longest[1:]}"]
-
-
-def test_what_is_kept_of_the_words_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are cut alike when it is full, and what is long is never kept."""
-    text = "The foxes, the larks; src/foo_bar.py " + "0" * (MAX_WORD_CHARACTERS + 1)
-    cut = index_words(text)
-    monkeypatch.setattr(words, "_KEPT", 2)
-
-    assert index_words(text) == index_words(text) == cut
-    assert index_words("red foxes run far") == ["red", "fox", "run", "far"]
-    assert len(words._STEMS) <= 2
-    assert max(map(len, words._STEMS)) <= MAX_WORD_CHARACTERS
 
 
 def test_stop_words_are_left_out_of_a_query() -> None:

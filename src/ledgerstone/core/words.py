@@ -142,30 +142,17 @@ def _stemmed(text: str) -> list[str]:
     """The stems of a text whose scripts have spaces."""
     chunks = text.split()
     try:
-        return list(chain.from_iterable(map(_STEMS.__getitem__, chunks)))
+        return list(chain.from_iterable(map(_stems, chunks)))
     except OverflowError:
         return list(chain.from_iterable(map(_cut_stems, chunks)))
 
 
-class _Stems(dict[str, tuple[str, ...]]):
-    """The same of what comes again and again; OverflowError for what is long, so that little is kept.
-
-    A plain look-up costs a third of one that also notes what was used last, as ``lru_cache`` does.
-    """
-
-    __slots__ = ()
-
-    def __missing__(self, chunk: str) -> tuple[str, ...]:
-        if len(chunk) > MAX_WORD_CHARACTERS:
-            raise OverflowError
-        if len(self) >= _KEPT:
-            self.clear()
-        stems = self[chunk] = _cut_stems(chunk)
-        return stems
-
-
-_KEPT: Final = 1 << 15
-_STEMS: Final = _Stems()
+@lru_cache(maxsize=1 << 15)
+def _stems(chunk: str) -> tuple[str, ...]:
+    """The same of what comes again and again; OverflowError for what is long, so that little is kept."""
+    if len(chunk) > MAX_WORD_CHARACTERS:
+        raise OverflowError
+    return _cut_stems(chunk)
 
 
 def _cut_stems(chunk: str) -> tuple[str, ...]:
