@@ -132,10 +132,11 @@ def memory_remember(
     key: Annotated[str | None, Field(description="a slot with one current value")] = None,
     replaces: Annotated[str | None, Field(description="id that must be current")] = None,
     sources: Annotated[list[str] | None, Field(description="ids it rests on")] = None,
-    covers: Annotated[list[str] | None, Field(description="ids a summary condenses")] = None,
+    covers: Annotated[list[str] | None, Field(description="ids it condenses")] = None,
     source: Annotated[str | None, Field(description="conversation, file or URL")] = None,
     place: Annotated[str | None, Field(description="turn or section")] = None,
     due: Annotated[str | None, Field(description="RFC 3339")] = None,
+    triggers: Annotated[list[str] | None, Field(description="words that recall it")] = None,
     retention: Literal["working", "session", "short_term", "long_term", "durable"] = "long_term",
     expires: Annotated[str | None, Field(description="when it leaves recall")] = None,
     external: Annotated[bool, Field(description="from a page, file or tool")] = False,
@@ -144,7 +145,7 @@ def memory_remember(
     """Store one memory, exactly as written.
 
     Use when the user asks to remember, decides, prefers or corrects something, or leaves work open (kind task).
-    Not for what the code already says; never secrets. The same key again supersedes, and returns what it replaced.
+    Not for what the code already says; never secrets. The same key again supersedes.
     """
     covered = tuple(covers or ())
     answer = here.memory.remember(
@@ -158,6 +159,7 @@ def memory_remember(
             source=source,
             place=place,
             due=None if due is None else wire.parse_time(due, "due"),
+            triggers=tuple(dict.fromkeys(triggers or ())),
             retention=Retention(retention),
             expires=None if expires is None else wire.parse_time(expires, "expires"),
             external=external,
@@ -179,6 +181,8 @@ def memory_recall(
     kinds: list[str] | None = None,
     tags: list[str] | None = None,
     key: str | None = None,
+    since: str | None = None,
+    until: str | None = None,
     max_bytes: Annotated[int | None, Field(ge=512, le=MAX_ANSWER_BYTES)] = None,
     max_items: Annotated[int | None, Field(ge=1, le=MAX_RECALL_ITEMS)] = None,
 ) -> dict[str, Any]:
@@ -198,6 +202,8 @@ def memory_recall(
         kinds=tuple(map(_kind, kinds or ())),
         tags=tuple(dict.fromkeys(tags or ())),
         key=key,
+        since=None if since is None else wire.parse_time(since, "since"),
+        until=None if until is None else wire.parse_time(until, "until"),
     )
     return wire.recalled(here.memory.recall(query, policy=policy, budget=budget))
 
@@ -264,9 +270,15 @@ def memory_list(
     return {**page, "notices": notices} if notices else page
 
 
-def memory_close(here: Bound, *, id: str, reason: str | None = None) -> dict[str, Any]:  # noqa: A002
+def memory_close(
+    here: Bound,
+    *,
+    id: str,  # noqa: A002
+    reason: str | None = None,
+    idempotency_key: str | None = None,
+) -> dict[str, Any]:
     """Close an open task that is done."""
-    return _written(wire.remembered(here.memory.close_task(id, reason=reason)))
+    return _written(wire.remembered(here.memory.close_task(id, reason=reason, idempotency_key=idempotency_key)))
 
 
 def memory_retract(
@@ -275,9 +287,11 @@ def memory_retract(
     id: str,  # noqa: A002
     reason: str,
     reject: Annotated[bool, Field(description="never believe it again")] = False,
+    idempotency_key: str | None = None,
 ) -> dict[str, Any]:
     """Withdraw a wrong memory. History keeps it; only the user erases."""
-    return _written(wire.remembered(here.memory.retract(id, reason=reason, reject=reject)))
+    answer = here.memory.retract(id, reason=reason, reject=reject, idempotency_key=idempotency_key)
+    return _written(wire.remembered(answer))
 
 
 def _written(answer: dict[str, Any]) -> dict[str, Any]:
@@ -382,13 +396,13 @@ GOT: Final = _object(
 LISTED: Final = _object({"notice": STRING, "items": ENTRIES}, {"cursor": STRING, "notices": STRINGS})
 
 
-def _hints(title: str, *, reads: bool = False, withdraws: bool = False, repeatable: bool = False) -> ToolAnnotations:
+def _hints(title: str, *, reads: bool = False, withdraws: bool = False) -> ToolAnnotations:
     """All four annotations: their defaults assume the worst."""
     return ToolAnnotations(
         title=title,
         read_only_hint=reads,
         destructive_hint=withdraws,
-        idempotent_hint=reads or repeatable,
+        idempotent_hint=reads,
         open_world_hint=False,
     )
 
@@ -440,12 +454,12 @@ def _tool(function: Callable[..., dict[str, Any]], answers: dict[str, Any], hint
 
 
 def _lean(schema: dict[str, Any]) -> dict[str, Any]:
-    """A property's schema without what says nothing: a model pays for every word in every conversation."""
+    """A property's schema without what a refusal tells: a model pays for every word in every conversation."""
     kind: dict[str, Any] = next((one for one in schema.get("anyOf", ()) if one != {"type": "null"}), {})
-    merged = {**kind, **schema}
-    if not merged.get("default"):
-        merged.pop("default", None)
-    return {name: value for name, value in merged.items() if name not in {"title", "anyOf"}}
+    return {name: value for name, value in {**kind, **schema}.items() if name not in _UNSAID}
+
+
+_UNSAID: Final = {"title", "anyOf", "default", "minimum", "maximum", "minItems", "maxItems"}
 
 
 class _Door(MCPServer[_House]):
@@ -557,8 +571,8 @@ def build(settle: Callable[[], Settings] = host.settle) -> MCPServer[_House]:
             _tool(memory_recall, RECALLED, _hints("Recall", reads=True)),
             _tool(memory_get, GOT, _hints("Get memories", reads=True)),
             _tool(memory_list, LISTED, _hints("List memories", reads=True)),
-            _tool(memory_close, WRITTEN, _hints("Close a task", repeatable=True)),
-            _tool(memory_retract, WRITTEN, _hints("Retract a memory", withdraws=True, repeatable=True)),
+            _tool(memory_close, WRITTEN, _hints("Close a task")),
+            _tool(memory_retract, WRITTEN, _hints("Retract a memory", withdraws=True)),
         ],
         log_level="WARNING",
         lifespan=lifespan,
