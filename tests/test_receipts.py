@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from ledgerstone import (
+    ConflictError,
     CorruptionError,
     Draft,
     Keyring,
@@ -123,6 +124,96 @@ def test_a_write_may_cite_the_receipt_it_was_made_under(ada: Memory) -> None:
         header = decode_header(reader.header(row.number, answer.sequence) or b"")
     assert header.receipt == receipts.digest_of(explained.data)
     assert not ada.recall("Nothing of this.", mode=Mode.LEXICAL).items
+
+
+def _named(memory: Memory, query: str = "cedar") -> str:
+    """The receipt of a recall."""
+    return memory.recall(query, receipt=True).receipt or ""
+
+
+@pytest.mark.parametrize("how", ["replaced", "retracted", "closed", "erased"])
+def test_a_write_under_a_context_that_no_longer_stands_is_a_conflict(scratch: Scratch, how: str) -> None:
+    """Whatever ended a record that it chose; nothing is written. Under a new recall the same write is taken."""
+    memory = scratch.memory
+    furnished(memory)
+    stale = _named(memory)
+    chosen = {item.record.text: item.record for item in memory.recall("cedar").items}
+    if how == "replaced":
+        memory.remember(Draft(text="The cedar is gone.", key="cedar"))
+    elif how == "retracted":
+        memory.retract(chosen["The cedar is dry."].memory, reason="nobody looked")
+    elif how == "closed":
+        memory.close_task(chosen["Water it."].memory)
+    else:
+        memory.forget(chosen["The cedar is dry."].memory, dry_run=False)
+
+    with pytest.raises(ConflictError, match="which the receipt rests on, is") as refusal:
+        memory.remember("So the cedar needs no water.", receipt=stale)
+
+    assert refusal.value.hint.startswith("recall again")
+    assert "So the cedar needs no water." not in {one.text for one in memory.list_records().items}
+    memory.remember("So the cedar needs no water.", receipt=_named(memory))
+    assert memory.verify(full=True).ok
+
+
+def test_what_a_context_did_not_choose_is_no_conflict(ada: Memory) -> None:
+    """Other records come and go, and what is new contradicts nothing that was chosen."""
+    furnished(ada)
+    name = ada.recall("cedar", mode=Mode.LEXICAL, receipt=True).receipt
+    ada.remember("Another oak.")
+    ada.retract(ada.recall("oak", mode=Mode.LEXICAL).items[0].record.memory, reason="felled")
+
+    assert ada.remember("So the cedar needs no water.", receipt=name).record.version == 1
+
+
+def test_an_agent_goes_on_under_its_own_context(ada: Memory) -> None:
+    """What it ended citing the receipt is no conflict for its next write; what another made of that then is.
+
+    A retry of what went well gets its answer all the same.
+    """
+    furnished(ada)
+    name = _named(ada)
+    chosen = {item.record.text: item.record for item in ada.recall("cedar").items}
+
+    ada.close_task(chosen["Water it."].memory, receipt=name)
+    first = ada.remember(Draft(text="The cedar is gone.", key="cedar"), receipt=name, idempotency_key="once")
+    ada.retract(chosen["An oak."].memory, reason="it went too", receipt=name)
+    ada.remember("Nothing is left to water.", receipt=name)
+    ada.remember(Draft(text="The cedar is back.", key="cedar"))
+
+    again = ada.remember(Draft(text="The cedar is gone.", key="cedar"), receipt=name, idempotency_key="once")
+    assert (again.repeated, again.record.address) == (True, first.record.address)
+    with pytest.raises(ConflictError):
+        ada.remember("It grows.", receipt=name)
+
+
+def test_what_ran_out_by_the_clock_is_no_conflict(scratch: Scratch) -> None:
+    """Before it is erased for that, and after."""
+    memory = scratch.memory
+    memory.remember(Draft(text="The cedar is in bloom.", expires=scratch.now + 5 * SECOND))
+    name = _named(memory)
+    scratch.wait(10)
+
+    memory.remember("It was.", receipt=name)
+    memory.expire(dry_run=False)
+
+    assert memory.remember("It was, I say.", receipt=name).record.version == 1
+
+
+def test_a_receipt_of_the_past_holds_nothing_up(scratch: Scratch) -> None:
+    """Whoever asked how it stood knows that it no longer does; of history that which had not ended is held to."""
+    memory = scratch.memory
+    furnished(memory)
+    then = scratch.now
+    scratch.wait(10)
+    past = memory.recall("cedar", policy=Policy(as_of=then), receipt=True).receipt
+    history = memory.recall("cedar", policy=Policy(mode=Mode.LEXICAL, history=True), receipt=True).receipt
+    memory.remember("It was wet once.", receipt=history)
+    memory.remember(Draft(text="The cedar is gone.", key="cedar"))
+
+    assert memory.remember("It was dry once.", receipt=past).record.version == 1
+    with pytest.raises(ConflictError):
+        memory.remember("It was wet once.", receipt=history)
 
 
 def test_verify_holds_receipts_to_history(scratch: Scratch) -> None:

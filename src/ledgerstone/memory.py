@@ -190,7 +190,8 @@ class Memory:
         With ``similar`` the answer names up to three records of the same namespace that stand and say the same, or
         share 60 % of their words with it: advice, on which nothing acts.
 
-        ``receipt`` cites the receipt of the context that it was made under: the commit then carries its hash.
+        ``receipt`` cites the receipt of the context that it was made under: the commit then carries its hash. When a
+        record of that context was ended since by a commit that does not cite it too, that is a ConflictError.
         """
         return remembering.remember(
             self._ledger,
@@ -326,10 +327,27 @@ class Memory:
             versions, notices = getting.history(reading, identity, memory), self._ledger.notices()
         return tuple(getting.noticed(version, notices) for version in versions)
 
-    def close_task(self, target: str, *, reason: str | None = None, idempotency_key: str | None = None) -> Remembered:
-        """Close an open task; its text stays as it was, its next version says closed."""
+    def close_task(
+        self,
+        target: str,
+        *,
+        reason: str | None = None,
+        idempotency_key: str | None = None,
+        receipt: str | None = None,
+    ) -> Remembered:
+        """Close an open task; its text stays as it was, its next version says closed.
+
+        ``receipt`` as in ``remember``.
+        """
         return remembering.end(
-            self._ledger, self.caller, target, "close", reason=reason, reject=False, idempotency_key=idempotency_key
+            self._ledger,
+            self.caller,
+            target,
+            "close",
+            reason=reason,
+            reject=False,
+            idempotency_key=idempotency_key,
+            receipt=receipt,
         )
 
     def retract(
@@ -339,14 +357,22 @@ class Memory:
         reason: str,
         reject: bool = False,
         idempotency_key: str | None = None,
+        receipt: str | None = None,
     ) -> Remembered:
         """Withdraw a memory: it leaves recall, history keeps it.
 
         With ``reject`` its value is remembered as wrong: said again under the same key it is held, and not current.
-        What has the origin user is never held.
+        What has the origin user is never held. ``receipt`` as in ``remember``.
         """
         return remembering.end(
-            self._ledger, self.caller, target, "retract", reason=reason, reject=reject, idempotency_key=idempotency_key
+            self._ledger,
+            self.caller,
+            target,
+            "retract",
+            reason=reason,
+            reject=reject,
+            idempotency_key=idempotency_key,
+            receipt=receipt,
         )
 
     def forget(

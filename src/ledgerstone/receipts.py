@@ -12,15 +12,16 @@ import orjson
 from ledgerstone.core import receipts
 from ledgerstone.core.authority import Caller
 from ledgerstone.core.entries import Entry, GenesisEntry, KeyEntry, RecordEntry, decode_entry, decode_header
+from ledgerstone.core.facts import Known
 from ledgerstone.core.merkle import leaf_hash
-from ledgerstone.core.receipts import MAX_RECEIPTS, Drawn, Met, Receipt
+from ledgerstone.core.receipts import MAX_RECEIPTS, Chosen, Drawn, Met, Receipt, Seen
 from ledgerstone.core.signing import Keyring
-from ledgerstone.core.values import Finding, Lane, Policy, Recall
-from ledgerstone.errors import CorruptionError, NotFoundError, UsageError
+from ledgerstone.core.values import STANDING_OF_ENDING, Finding, Lane, Policy, Recall
+from ledgerstone.errors import ConflictError, CorruptionError, NotFoundError, UsageError
 from ledgerstone.following import Enrolment
 from ledgerstone.identity import Identity
 from ledgerstone.ledger import Ledger
-from ledgerstone.reading import Reading
+from ledgerstone.reading import Chain, Reading
 from ledgerstone.resuming import draw
 from ledgerstone.store.protocol import Reader
 
@@ -101,11 +102,50 @@ def unkept(query: str, policy: Policy, allowed: Sequence[str]) -> tuple[str, ...
     return (f"receipt: the query looks like a credential ({named}), and was not kept with it",) if found else ()
 
 
-def cited(reader: Reader, identity: Identity, receipt: str | None) -> bytes | None:
-    """The hash of a receipt that a write cites; NotFoundError for one that is not there, or another principal's."""
-    if receipt is None:
+def cited(reading: Reading, identity: Identity, name: str | None) -> bytes | None:
+    """The hash of a receipt that a write cites; NotFoundError for one that is not there, or another principal's.
+
+    ConflictError when a record that it chose has been ended since by somebody who did not cite it too.
+    """
+    if name is None:
         return None
-    return receipts.digest_of(_own(reader, identity, receipt).data)
+    drawn = _own(reading.reader, identity, name)
+    digest, receipt = receipts.digest_of(drawn.data), receipts.read(drawn.data)
+    # Whoever looked at the past knew that it was not the present.
+    if receipt.as_of is None and receipt.at_sequence is None:
+        for seen in receipt.heads:
+            place = identity.place(seen.namespace)
+            if place is not None and identity.sees(place):
+                _still(reading, identity.chain(seen.namespace), seen, receipt.chosen, digest)
+    return digest
+
+
+def _still(reading: Reading, where: Chain, seen: Seen, chosen: Sequence[Chosen], digest: bytes) -> None:
+    """Raise ConflictError unless what was chosen of a chain still stands as it did at the head that was seen."""
+    for one in chosen:
+        for number, position in reading.reader.digests(one.record):
+            ended = _ended(reading, where, position, digest) if number == where.number else None
+            if ended is not None and ended.ended_by > seen.sequence:
+                raise ConflictError(
+                    f"{ended.address}, which the receipt rests on, is {STANDING_OF_ENDING[ended.ending].value} since "
+                    f"commit {ended.ended_by}",
+                    hint="recall again, and write under the receipt of that",
+                )
+
+
+def _ended(reading: Reading, where: Chain, position: int | None, digest: bytes) -> Known | None:
+    """The version at a position, or that which came of it under the same receipt, if something else ended it.
+
+    What had its time is no news, also when it was erased for that.
+    """
+    while position is not None:
+        known = reading.known(where, position)
+        if known is None or not known.ending or (known.expires is not None and known.expires <= reading.now):
+            break
+        if decode_header(reading.header(where, known.ended_by)).receipt != digest:
+            return known
+        position = reading.reader.version_at(where.number, known.memory, known.version + 1)
+    return None
 
 
 def _own(reader: Reader, identity: Identity, name: str) -> Drawn:

@@ -75,7 +75,7 @@ def remember(
         writing = _writing(ledger, caller, batch.namespace)
         for draft, passed in zip(drafts, overrides, strict=True):
             batch.add(rules.enter(draft, writing, batch.facts, passed))
-        made_under = receipts.cited(block.writer, block.identity, receipt)
+        made_under = receipts.cited(block.reading, block.identity, receipt)
         answers = _committed(ledger, block, batch, target, request, receipt=made_under)
     answers = tuple(map(_told_of_kind, drafts, answers))
     if similar:
@@ -123,6 +123,7 @@ def end(
     reason: str | None,
     reject: bool,
     idempotency_key: str | None,
+    receipt: str | None,
 ) -> Remembered:
     """See ``Memory.close_task`` and ``Memory.retract``."""
     from ledgerstone.core import credentials  # noqa: PLC0415 - as above
@@ -150,7 +151,8 @@ def end(
                     rules.refuse("reject", "an erased value cannot be rejected")
                 tombstone = writing.tombstone(known.key, text.text)
             batch.add(rules.retract(known, writing, reason, tombstone))
-        answers = _committed(ledger, block, batch, goal, request)
+        made_under = receipts.cited(reading, block.identity, receipt)
+        answers = _committed(ledger, block, batch, goal, request, receipt=made_under)
     return _noticed(ledger, block, answers)[0]
 
 

@@ -34,7 +34,17 @@ from ledgerstone.entrypoints import (
     cli_receipts,
     host,
 )
-from ledgerstone.entrypoints.frame import HELP, IDEMPOTENCY_KEY, Door, Program, given_text, moment, verb, written
+from ledgerstone.entrypoints.frame import (
+    HELP,
+    IDEMPOTENCY_KEY,
+    RECEIPT,
+    Door,
+    Program,
+    given_text,
+    moment,
+    verb,
+    written,
+)
 from ledgerstone.errors import UsageError
 
 if TYPE_CHECKING:
@@ -122,7 +132,7 @@ def main(ctx: click.Context, /, *, read_only: bool, **flags: str | None) -> None
 @click.option("--source", metavar="URL|FILE|NAME", help="Where it comes from: a page, a file, a conversation.")
 @click.option("--place", help="The place within that source.")
 @click.option("--external", is_flag=True, help="It passes on what somebody else wrote; this only lowers its trust.")
-@click.option("--receipt", metavar="ID", help="The receipt of the recall that it was made under, which it then cites.")
+@RECEIPT
 @click.option("--allow-secret", multiple=True, metavar="RULE", help="At a terminal: it is no credential. (many)")
 @IDEMPOTENCY_KEY
 @verb
@@ -354,12 +364,13 @@ def history(door: Door, memory_id: str) -> None:
 @main.command
 @click.argument("target", metavar="ID")
 @click.option("--reason", help="Why it is done with.")
+@RECEIPT
 @IDEMPOTENCY_KEY
 @verb
-def close(door: Door, target: str, reason: str | None, idempotency_key: str | None) -> None:
+def close(door: Door, target: str, reason: str | None, receipt: str | None, idempotency_key: str | None) -> None:
     """Close an open task; its text stays as it was."""
     with door.memory() as memory:
-        answer = memory.close_task(target, reason=reason, idempotency_key=idempotency_key)
+        answer = memory.close_task(target, reason=reason, idempotency_key=idempotency_key, receipt=receipt)
     written(door, answer)
 
 
@@ -367,12 +378,15 @@ def close(door: Door, target: str, reason: str | None, idempotency_key: str | No
 @click.argument("target", metavar="ID")
 @click.option("--reason", required=True, help="Why it is withdrawn.")
 @click.option("--reject", is_flag=True, help="Its value is wrong: said again, it is held, unless said at a terminal.")
+@RECEIPT
 @IDEMPOTENCY_KEY
 @verb
-def retract(door: Door, target: str, reason: str, idempotency_key: str | None, *, reject: bool) -> None:
+def retract(
+    door: Door, target: str, reason: str, receipt: str | None, idempotency_key: str | None, *, reject: bool
+) -> None:
     """Withdraw a memory: it leaves recall, and history keeps it."""
     with door.memory() as memory:
-        answer = memory.retract(target, reason=reason, reject=reject, idempotency_key=idempotency_key)
+        answer = memory.retract(target, reason=reason, reject=reject, idempotency_key=idempotency_key, receipt=receipt)
     written(door, answer)
 
 

@@ -28,6 +28,9 @@ YES: Final = click.option("--yes", is_flag=True, help="Do not ask. Counts at a t
 IDEMPOTENCY_KEY: Final = click.option(
     "--idempotency-key", metavar="NAME", help="Said again under the same name, it is not written twice."
 )
+RECEIPT: Final = click.option(
+    "--receipt", metavar="ID", help="The receipt of the recall that it was made under, which it then cites."
+)
 UNWELL: Final = 1
 FINDINGS: Final = 4
 INTERRUPTED: Final = 130
