@@ -25,6 +25,7 @@ FORBIDDEN = [
     "origin",
     "new_places",
     "allow_secrets",
+    "below_floor_bytes",
 ]
 
 
@@ -83,6 +84,7 @@ def test_flags_beat_environment_beats_project_beats_user_beats_default(home: Pat
         "origin",
         "new_places",
         "allow_secrets",
+        "below_floor_bytes",
         "semantic",
     ],
 )

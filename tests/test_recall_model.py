@@ -5,14 +5,14 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledgerstone import Budget, Caller, Draft, Kind, Lane, Mode, Policy, Recall, Record, RuleError, Scope
-from ledgerstone.core.values import DEFAULT_FLOOR, Standing, Status
+from ledgerstone.core.values import DEFAULT_FLOOR, MAX_BELOW_FLOOR_BYTES, Standing, Status
 from tests.memories import ADA, ELSEWHERE, FREE_MODES, MODEL, SECOND, STRANGER, Scratch
 
 OBLIGED = {Mode.BALANCED, Mode.HYBRID, Mode.SEMANTIC}
@@ -49,9 +49,17 @@ class Told:
 
     def may(self, now: int) -> bool:
         """Whether Ada may recall it in her project by default."""
+        return self.is_live(now) and self.record.trust >= DEFAULT_FLOOR
+
+    def may_below(self, now: int) -> bool:
+        """Whether she may see it in the section below the floor, where her host gives her one."""
+        return self.is_live(now) and self.record.trust < DEFAULT_FLOOR
+
+    def is_live(self, now: int) -> bool:
+        """Whether it stands in her sight."""
         live = self.expires is None or self.expires > now
         here = self.record.principal == "ada" and self.record.text is not None and "elsewhere" not in self.record.text
-        return self.stands and live and here and self.record.trust >= DEFAULT_FLOOR
+        return self.stands and live and here
 
 
 @dataclass
@@ -128,6 +136,10 @@ class World:
         """The addresses that default recall may show now."""
         return {told.record.address for told in self.told if told.may(self.scratch.now)}
 
+    def below(self) -> set[str]:
+        """The addresses that the section below the floor may show now."""
+        return {told.record.address for told in self.told if told.may_below(self.scratch.now)}
+
     def covered(self) -> set[str]:
         """The addresses that a summary in their place may be shown for."""
         standing = [told for told in self.told if told.ground is not None and told.may(self.scratch.now)]
@@ -178,6 +190,33 @@ def test_default_recall_shows_what_may_be_recalled_and_nothing_else(events: list
     assert shown(contexts[Mode.RECENT]) == allowed - covered
     for told, found in zip(world.told, single, strict=True):
         assert (told.record.address in found) == (told.record.address in allowed)
+
+
+@settings(max_examples=25)
+@given(events=st.lists(steps, min_size=2, max_size=14))
+def test_the_section_below_the_floor_shows_what_is_live_there_and_nothing_else(
+    events: list[tuple[object, ...]],
+) -> None:
+    """Whoever is given one sees in every mode the same entries as without, and all that stands below the floor."""
+    reader = replace(ADA, below_floor_bytes=MAX_BELOW_FLOOR_BYTES)
+    with lived(events) as world:
+        below, opened = world.below(), world.scratch.by(reader)
+        pairs = [
+            (
+                world.scratch.memory.recall("cedar", mode=mode, budget=WHOLE),
+                opened.recall("cedar", mode=mode, budget=WHOLE),
+            )
+            for mode in FREE_MODES
+        ]
+        history = opened.recall("cedar", policy=Policy(history=True), budget=WHOLE)
+
+    for without, context in pairs:
+        assert without.below_floor == ()
+        assert context.items == without.items
+        assert {item.record.address for item in context.below_floor} == below
+        assert Lane.TASKS not in {item.lane for item in context.below_floor}
+        assert "below_floor" not in context.omitted
+    assert {item.record.address for item in history.below_floor} == below
 
 
 @settings(max_examples=25)

@@ -59,10 +59,10 @@ def test_a_receipt_says_what_was_chosen_and_why(ada: Memory) -> None:
     explained = ada.explain(context.receipt or "")
 
     assert explained.query == "wet cedar"
-    assert [(address, lane, rank, score) for address, lane, rank, score, _ in explained.items] == [
+    assert [(address, lane, rank, score) for address, lane, rank, score, _, _ in explained.items] == [
         (item.record.address, item.lane.value, item.rank, item.score) for item in context.items
     ]
-    assert {standing for *_, standing in explained.items} == {"current"}
+    assert {item.standing for item in explained.items} == {"current"}
     assert {one.namespace: (one.sequence, one.id) for one in explained.receipt.heads} == context.heads
     assert {one.reason: one.count for one in explained.receipt.left_out} == context.omitted
     assert explained.receipt.bytes == context.bytes

@@ -434,9 +434,10 @@ class Memory:
         history or for a past state; ``mode`` alone is short for a policy with that mode. Nothing is cut, and what was
         left out is counted by reason. Balanced looks for words, for related words when those find little, for
         procedures and what is due, and for what is new; hybrid always looks for related words, semantic for nothing
-        else. Lexical and recent are baselines without the tasks. ``count`` says what a text costs of
-        ``budget.tokens``, which are estimated without it. ``semantic_scorer`` has a say in the order of the best that a
-        namespace gives; one that fails costs a notice. Raises CapacityError when the open tasks alone do not fit.
+        else. Lexical and recent are baselines without the tasks. What lies below the floor comes apart, within the
+        ``below_floor_bytes`` that the caller is given. ``count`` says what a text costs of ``budget.tokens``, which are
+        estimated without it. ``semantic_scorer`` has a say in the order of the best that a namespace gives; one that
+        fails costs a notice. Raises CapacityError when the open tasks alone do not fit.
 
         With ``receipt`` signed evidence of what was chosen is kept in the store: see ``explain``. With ``heads`` the
         budget pays for ``Recall.heads`` too, for whoever sends them along.

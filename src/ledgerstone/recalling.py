@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -43,6 +44,11 @@ RECENT_ROWS: Final = 128
 MOST_CUES: Final = 256
 CUES_LEFT: Final = (
     f"procedural: degraded: only the newest {MOST_CUES} reminders and procedures were held against the query"
+)
+# How many of the newest records of a namespace are looked at for some that lie below the trust floor.
+BELOW_ROWS: Final = 4 * RECENT_ROWS
+BELOW_FLOOR: Final = (
+    "what lies below the trust floor is left out; the user's setting below_floor_bytes gives it a section of its own"
 )
 # How many places what was found gets for one of each other lane.
 FOUND_TURN: Final = 3
@@ -131,6 +137,11 @@ def assemble(
         tasks = _tasks(asked) if policy.mode in OBLIGED else []
         found, degraded = _candidates(asked)
         notices += degraded
+    # Whoever asks for more than the floor does not ask for what is below it.
+    own = floor is identity.caller.floor
+    most_below = identity.caller.below_floor_bytes if own else 0
+    if own and not most_below and any(sight.sieve.omitted["below_floor"] for sight in sights):
+        notices.append(BELOW_FLOOR)
     notices += said
     heads = {sight.where.namespace: sight.head for sight in sights}
     chosen, left_out, used, tokens, told = recall.select(
@@ -142,6 +153,11 @@ def assemble(
         notices=notices,
         count=count,
     )
+    left = budget if budget.tokens is None else replace(budget, tokens=budget.tokens - (tokens or 0))
+    below = _below(asked, most_below, left, count) if most_below else recall.NOTHING
+    shown = [place for item in below.items for place in reading.reader.digests(item.record.digest)]
+    for sight in sights:
+        sight.sieve.shown.update(position for number, position in shown if number == sight.where.number)
     omitted = dict(left_out)
     for sight in sights:
         for reason, number in sight.sieve.omitted.items():
@@ -153,11 +169,32 @@ def assemble(
         heads=heads,
         budget=budget,
         bytes=used,
-        tokens=tokens,
+        tokens=None if tokens is None else tokens + (below.tokens or 0),
         omitted=omitted,
         notices=told,
         scorer=" ".join((SCORER, *dict.fromkeys(models))),
+        below_floor=below.items,
+        below_floor_bytes=below.bytes,
     )
+
+
+def _below(asked: Asked, most_bytes: int, budget: Budget, count: Count | None) -> recall.Selection:
+    """What stands and is live below the floor, by its words and by being new; nothing of it obliges or speaks up."""
+    mode = asked.policy.mode
+    if mode is Mode.TASK_MAINTENANCE:
+        return recall.NOTHING
+    asked = asked._replace(
+        sights=[sight._replace(sieve=sight.sieve.underneath(sight.now)) for sight in asked.sights],
+        policy=replace(asked.policy, history=False),
+        meaning=None,
+    )
+    own = dict.fromkeys(asked.words, OWN)
+    found = Candidates([], {}, {}) if mode is Mode.RECENT else _searched(asked, own)[0]
+    recent = [] if mode is Mode.LEXICAL else _recent(asked, BELOW_ROWS)
+    spots = ranking.interleave(found.spots, recent, turns=(FOUND_TURN,))
+    found = Candidates(spots, dict.fromkeys(recent, Lane.RECENT) | found.lanes, found.scores)
+    prove = _specific_first(asked, found, _prover(asked, found))
+    return recall.section(spots, prove, most_bytes=most_bytes, budget=budget, count=count)
 
 
 def _prover(asked: Asked, found: Candidates) -> Callable[[Spot, int], Recalled | str]:
@@ -165,7 +202,7 @@ def _prover(asked: Asked, found: Candidates) -> Callable[[Spot, int], Recalled |
 
     What so many candidates are made of as a context may have entries is read in one go.
     """
-    reading, sights, policy, floor = asked.reading, asked.sights, asked.policy, asked.floor
+    reading, sights, policy = asked.reading, asked.sights, asked.policy
     origins, tags = frozenset(policy.origins), frozenset(policy.tags)
     spots, step = found.spots, asked.budget.items
     # What was found is shown best first, though another lane may have brought it up before its turn.
@@ -185,7 +222,7 @@ def _prover(asked: Asked, found: Candidates) -> Callable[[Spot, int], Recalled |
             return Standing.ERASED.value
         if not policy.history and record.standing not in RECALLED:
             return record.standing.value
-        if record.trust < floor:
+        if not sight.sieve.trusts(record.trust):
             raise CorruptionError(f"{record.namespace}: the trust of {record.address} is not what its row says")
         if policy.key not in {None, record.key}:
             raise CorruptionError(f"{record.namespace}: the key of {record.address} is not what its row says")
@@ -504,29 +541,33 @@ def _cued(record: Record, words: Sequence[str], now: int) -> bool:
     return any(set(words).issuperset(query_words(trigger, None)) for trigger in record.triggers)
 
 
-def _recent(asked: Asked) -> list[Spot]:
-    """The newest in view, less what a summary covers unless it is history; the namespaces take turns."""
+def _recent(asked: Asked, rows: int = LAST) -> list[Spot]:
+    """The newest in view, less what a summary covers unless it is history; the namespaces take turns.
+
+    At most about so many ``rows`` of each are looked at.
+    """
     most = asked.budget.candidates
     lanes = [
-        [Spot(order, position) for position in _newest(asked.reading, sight, most)]
+        [Spot(order, position) for position in _newest(asked.reading, sight, most, rows)]
         for order, sight in enumerate(asked.sights)
     ]
     return ranking.interleave(*lanes)[:most]
 
 
-def _newest(reading: Reading, sight: Sight, limit: int) -> list[int]:
+def _newest(reading: Reading, sight: Sight, limit: int, rows: int) -> list[int]:
     reader, number, sieve = reading.reader, sight.where.number, sight.sieve
     lane: list[int] = []
     if sieve.only is not None:
         kept = sorted(sieve.only, reverse=True)
         for start in range(0, len(kept), RECENT_ROWS):
-            rows = list(reader.candidates(number, kept[start : start + RECENT_ROWS], sieve.view))
-            lane += _uncovered(sight, _covered(reader, sight, rows))
+            some = list(reader.candidates(number, kept[start : start + RECENT_ROWS], sieve.view))
+            lane += _uncovered(sight, _covered(reader, sight, some))
             if len(lane) >= limit:
                 break
         return lane[:limit]
     before = sieve.last + 1
-    while len(lane) < limit:
+    while len(lane) < limit and rows > 0:
+        rows -= RECENT_ROWS
         read = partial(_block, reader, sight, before)
         newest = (sieve.view, before) == (NOW, LAST + 1)
         block = reading.kept(sight.where, "newest", read) if newest else read()

@@ -26,16 +26,21 @@ from ledgerstone.resuming import draw
 from ledgerstone.store.protocol import Reader
 
 MAX_SHOWN: Final = 100
+BELOW: Final = "below_floor"
 
 
 class Item(NamedTuple):
-    """An entry of a receipt: where it stood and why, and its address and standing now, where the caller sees it."""
+    """An entry of a receipt: where it stood and why, and its address and standing now, where the caller sees it.
+
+    ``section`` is ``below_floor`` for what stood in that section.
+    """
 
     address: str | None
     lane: str
     rank: int
     score: int | None
     standing: str | None
+    section: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +85,14 @@ def keep(ledger: Ledger, caller: Caller, context: Recall, policy: Policy, at: in
         # The key in force under the lock: one that was retired since the recall signs nothing more.
         keyring, principal = block.reading.keyring, block.identity.principal
         drawn = receipts.draw(
-            context, policy, at=at, principal=principal, floor=floor, salt=ledger.entropy(32), keyring=keyring
+            context,
+            policy,
+            at=at,
+            principal=principal,
+            floor=floor,
+            salt=ledger.entropy(32),
+            keyring=keyring,
+            most_below_floor_bytes=caller.below_floor_bytes,
         )
         if not worded:
             drawn = drawn._replace(salt=b"", query=b"")
@@ -218,13 +230,13 @@ def explain(reading: Reading, identity: Identity, keyring: Keyring, name: str) -
     receipt = _checked(reading.reader, drawn, by)
     visible = {where.number: (where, place.scope) for where, place in identity.visible()[0]}
     items = []
-    for one in receipt.chosen:
+    for one, section in _sections(receipt):
         address = standing = None
         for number, position in reading.reader.digests(one.record):
             if number in visible:
                 record = reading.record(*visible[number], position)
                 address, standing = record.address, record.standing.value
-        items.append(Item(address, one.lane.value, one.rank, one.score, standing))
+        items.append(Item(address, one.lane.value, one.rank, one.score, standing, section))
     return Explained(
         id=name,
         receipt=receipt,
@@ -311,7 +323,7 @@ def _beside(reader: Reader, receipt: Receipt) -> str | None:
             if wrong is not None:
                 return f"commit {seen.sequence} of {seen.namespace} {wrong}"
         heads[row.number] = seen.sequence
-    for one in receipt.chosen:
+    for one, section in _sections(receipt):
         places = [(number, position) for number, position in reader.digests(one.record) if number in heads]
         if not places:
             return f"no chain that it saw holds the record {one.record.hex()[:16]}"
@@ -319,13 +331,20 @@ def _beside(reader: Reader, receipt: Receipt) -> str | None:
         standing = reader.standing(number, position)
         if standing is None or standing.sequence > heads[number]:
             return f"the record {one.record.hex()[:16]} is newer than the head that it names"
-        if "history" not in receipt.flags and standing.ending and standing.ended_by <= heads[number]:
+        live = section is not None or "history" not in receipt.flags
+        if live and standing.ending and standing.ended_by <= heads[number]:
             return f"the record {one.record.hex()[:16]} no longer stood at the head that it names"
         met = _met(reader, number, position, one.lane)
-        wrong = None if met is None else receipts.outside(receipt, met)
+        wrong = None if met is None else receipts.outside(receipt, met._replace(below_floor=section is not None))
         if wrong is not None:
             return f"the record {one.record.hex()[:16]} {wrong}"
     return None
+
+
+def _sections(receipt: Receipt) -> Iterator[tuple[Chosen, str | None]]:
+    """What a receipt says was chosen, and in which section if not among the entries."""
+    yield from ((one, None) for one in receipt.chosen)
+    yield from ((one, BELOW) for one in receipt.below_floor)
 
 
 def _met(reader: Reader, number: int, position: int, lane: Lane) -> Met | None:

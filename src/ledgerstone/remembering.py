@@ -31,6 +31,10 @@ from ledgerstone.reading import Chain
 from ledgerstone.writing import Batch
 
 HIDDEN: Final = "kept, and not shown here: this project is isolated from scope {}"
+BELOW_FLOOR: Final = (
+    "kept, and below the trust floor ({}): recall shows it in a section of its own alone, and that where the user's "
+    "setting below_floor_bytes gives it one"
+)
 NOT_LOOKED: Final = "committed; what is similar was not looked for: {}"
 
 Answers = tuple[Remembered, ...]
@@ -69,7 +73,7 @@ def remember(
         target = block.identity.target(scope, namespace)
         repeated = _repeated(ledger, block, target, request)
         if repeated is not None:
-            return _noticed(ledger, block, tuple(map(_told_of_kind, drafts, repeated)))
+            return _noticed(ledger, block, _told(caller, drafts, repeated))
         _check_lasting(drafts, block.reading.now)
         batch = block.batch(target)
         writing = _writing(ledger, caller, batch.namespace)
@@ -77,7 +81,7 @@ def remember(
             batch.add(rules.enter(draft, writing, batch.facts, passed))
         made_under = receipts.cited(block.reading, block.identity, receipt)
         answers = _committed(ledger, block, batch, target, request, receipt=made_under)
-    answers = tuple(map(_told_of_kind, drafts, answers))
+    answers = _told(caller, drafts, answers)
     if similar:
         answers = tuple(_resembling(ledger, caller, answer) for answer in answers)
     return _noticed(ledger, block, answers)
@@ -287,6 +291,16 @@ def _check_lasting(drafts: Sequence[Draft], now: int) -> None:
                 f"expires: a time to come, not {time_text(draft.expires)}",
                 hint="until when it is true is said by valid_until; what never ends needs no expires",
             )
+
+
+def _told(caller: Caller, drafts: Sequence[Draft], answers: Answers) -> Answers:
+    """The answers to some drafts, with a word where a kind could not be kept, or recall will not show the record."""
+    return tuple(
+        replace(answer, notices=(*answer.notices, BELOW_FLOOR.format(answer.record.trust.word)))
+        if answer.record.trust < caller.floor
+        else answer
+        for answer in map(_told_of_kind, drafts, answers)
+    )
 
 
 def _told_of_kind(draft: Draft, answer: Remembered) -> Remembered:

@@ -8,7 +8,7 @@ from itertools import repeat
 from typing import Final, NamedTuple
 
 from ledgerstone.core import concepts, ranking
-from ledgerstone.core.values import Kind
+from ledgerstone.core.values import Kind, Trust
 from ledgerstone.core.words import MAX_QUERY_WORDS, token
 from ledgerstone.store.protocol import LAST, NOW, Candidate, Reader, Terms, View, WordRow
 
@@ -70,10 +70,11 @@ class Sieve:
     """Lets through what may be recalled by its columns, and counts what it holds back.
 
     That is what is in ``view``, not expired at ``now`` (None: whenever), trusted enough, of the kinds and within the
-    first and last position asked for, and one of the positions ``only``, if there are any.
+    first and last position asked for, and one of the positions ``only``, if there are any; and, where ``below`` is
+    given, trusted less than that.
     """
 
-    __slots__ = ("_floor", "_held_back", "_kinds", "_now", "_span", "only", "shown", "view")
+    __slots__ = ("_below", "_floor", "_held_back", "_kinds", "_now", "_span", "only", "shown", "view")
 
     def __init__(
         self,
@@ -84,8 +85,10 @@ class Sieve:
         span: tuple[int, int] = (0, LAST),
         only: frozenset[int] | None = None,
         view: View = NOW,
+        below: int | None = None,
     ) -> None:
         self._floor = floor
+        self._below = below
         self._now = now
         self._kinds = kinds
         self._span = span
@@ -99,7 +102,7 @@ class Sieve:
     @property
     def omitted(self) -> Counter[str]:
         """How many records were held back, by reason."""
-        return Counter(self._held_back.values())
+        return Counter([reason for position, reason in self._held_back.items() if position not in self.shown])
 
     @property
     def floor(self) -> int:
@@ -109,7 +112,7 @@ class Sieve:
     @property
     def terms(self) -> Terms:
         """What a record's columns must say to be let through."""
-        return Terms(self._floor, self._now, self._kinds)
+        return Terms(self._floor, self._now, self._kinds, self._below)
 
     @property
     def first(self) -> int:
@@ -125,21 +128,39 @@ class Sieve:
         """Whether a record may be recalled; counts it, if not."""
         if self.passes(candidate):
             return True
-        position, trust, expires, _ = candidate
+        position, _, expires, kind = candidate
         if position in self.shown:
             return False
         expired = expires is not None and self._now is not None and expires <= self._now
-        self._held_back[position] = "below_floor" if trust < self._floor else "expired" if expired else "filtered"
+        asked = (not self._kinds or kind in self._kinds) and self.spares(position)
+        # The floor last: what would be there but for it is what its section may give.
+        self._held_back[position] = "expired" if expired else "below_floor" if asked else "filtered"
         return False
 
     def passes(self, candidate: Candidate) -> bool:
         """Whether a record may be recalled."""
         position, trust, expires, kind = candidate
         return (
-            trust >= self._floor
+            self.trusts(trust)
             and (expires is None or self._now is None or expires > self._now)
             and (not self._kinds or kind in self._kinds)
             and self.spares(position)
+        )
+
+    def trusts(self, trust: int) -> bool:
+        """Whether what is trusted so much may be recalled."""
+        return trust >= self._floor and (self._below is None or trust < self._below)
+
+    def underneath(self, now: int) -> Sieve:
+        """One for what stands and is live at a time and is held back by the floor alone."""
+        return Sieve(
+            Trust.UNKNOWN.value,
+            now,
+            kinds=self._kinds,
+            span=self._span,
+            only=self.only,
+            view=View(self.view.sequence),
+            below=self._floor,
         )
 
     @property

@@ -9,6 +9,8 @@ import re
 
 import pytest
 
+from ledgerstone.core.rendering import BELOW_FLOOR
+from ledgerstone.entrypoints import host, mcp
 from ledgerstone.entrypoints.cli import main
 from tests.cli.conftest import Desk
 
@@ -30,6 +32,40 @@ def wood(bound: Desk) -> Desk:
     say(bound, "The cedar is old.", "--key", "cedar", "--kind", "fact")
     say(bound, "The cedar fell on Sunday.", "--kind", "episode")
     return bound
+
+
+def test_what_lies_below_the_floor_is_shown_apart(bound: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the user's setting gives it bytes: in JSON, for people, in a block for a prompt, and in its explanation."""
+    say(bound, "The cedar is green.")
+    passed_on = bound.invoke("remember", "The page says: the cedar is dry.", "--external")
+    closed = bound.invoke("recall", "cedar")
+    monkeypatch.setenv("LEDGERSTONE_BELOW_FLOOR_BYTES", "4096")
+
+    opened = bound.ask("recall", "cedar", "--receipt")
+
+    assert "below the trust floor (external_untrusted)" in passed_on.stderr
+    assert "dry" not in closed.stdout
+    assert "below_floor_bytes" in closed.stderr
+    assert [item["text"] for item in opened["items"]] == ["The cedar is green."]
+    assert [item["text"] for item in opened["below_floor"]] == ["The page says: the cedar is dry."]
+    for shown in (
+        bound.invoke("recall", "cedar").stdout,
+        bound.invoke("recall", "cedar", "--format", "markdown").stdout,
+    ):
+        assert shown.index("green") < shown.index(BELOW_FLOOR) < shown.index("dry")
+    assert "below the floor" in bound.invoke("explain", opened["receipt"]).stdout
+
+
+def test_the_server_takes_the_setting_as_a_flag(bound: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What follows mcp on its command line settles it, before the environment does."""
+    served: list[dict[str, str | None]] = []
+    monkeypatch.setattr(mcp, "serve", served.append)
+    monkeypatch.setenv("LEDGERSTONE_BELOW_FLOOR_BYTES", "1")
+
+    bound.invoke("mcp", "--below-floor-bytes", "4096")
+    bound.invoke("mcp")
+
+    assert [host.settle(flags).below_floor_bytes for flags in served] == [4096, 1]
 
 
 def test_history_is_asked_for(wood: Desk) -> None:

@@ -137,10 +137,20 @@ def test_a_receipt_holds_under_its_own_id_and_signer() -> None:
         ({"bytes": 8193}, "it took more than its budget"),
         ({"most_tokens": 64, "tokens": 65}, "it took more than its budget"),
         ({"most_tokens": 64}, "it took more than its budget"),
+        ({"below_floor_bytes": 1}, "it took more than its budget"),
+        ({"below_floor": [{"record": "0" * 64, "lane": "recent", "rank": 0}]}, "it took more than its budget"),
         ({"chosen": [{"record": "0" * 64, "lane": "recent", "rank": 1}]}, "its ranks are not places in a context"),
         ({"mode": "guessing"}, "receipt: mode: not a mode"),
     ],
-    ids=["too large", "too many tokens", "tokens not counted", "a rank left out", "no mode of ours"],
+    ids=[
+        "too large",
+        "too many tokens",
+        "tokens not counted",
+        "a section that was not allowed",
+        "one of no bytes",
+        "a rank left out",
+        "no mode of ours",
+    ],
 )
 def test_a_signed_receipt_that_cannot_be_is_refused(changes: dict[str, canonical.Json], wrong: str) -> None:
     """Whoever signed it; as it was drawn it holds."""
@@ -176,6 +186,16 @@ def test_what_was_chosen_keeps_every_limit(limits: dict[str, Any], wrong: str, o
     assert receipts.outside(replace(asked, **limits), MET) == wrong
     assert receipts.outside(replace(asked, **limits), MET._replace(lane=Lane.TASKS)) == (wrong if of_task else None)
     assert receipts.outside(replace(asked, **kept), MET) is None
+
+
+def test_what_stood_below_the_floor_lies_below_it() -> None:
+    """And keeps every other limit, whatever lane found it: nothing there is an obligation."""
+    asked = replace(receipts.read(drawn().data), floor=Trust.MODEL_INFERRED, kinds=(Kind.FACT,))
+    low = MET._replace(trust=Trust.UNKNOWN, kind=Kind.FACT, below_floor=True)
+
+    assert receipts.outside(asked, low._replace(trust=Trust.MODEL_INFERRED)) == "is trusted more than its floor"
+    assert receipts.outside(asked, low._replace(kind=Kind.TASK, lane=Lane.TASKS)) == "is of no kind that it asked for"
+    assert receipts.outside(asked, low) is None
 
 
 @pytest.mark.parametrize(

@@ -493,6 +493,24 @@ def test_answers_with_stored_text_say_that_it_is_data(talk: Talk) -> None:
     assert recalled["items"] == []
 
 
+def test_what_lies_below_the_floor_is_the_hosts_to_show(home: Home) -> None:
+    """Its setting gives a section of its own within the cap; no argument does, and the write says where it stands."""
+    with in_memory(home) as talk:
+        written = talk("remember", memory="The page says: dry. " * 400, external=True)
+        talk("remember", memory="The page says: wet.", external=True)
+        closed = talk("recall", query="page")
+        refused = talk.refused("recall", query="page", below_floor_bytes=4096)
+    with in_memory(home.under(LEDGERSTONE_BELOW_FLOOR_BYTES="4096")) as talk:
+        opened = talk("recall", query="page", max_bytes=mcp.MAX_ANSWER_BYTES)
+
+    assert any("below the trust floor (external_untrusted)" in notice for notice in written["notices"])
+    assert (closed["items"], "below_floor" in closed, closed["omitted"]) == ([], False, {"below_floor": 2})
+    assert any("below_floor_bytes" in notice for notice in closed["notices"])
+    assert "takes no such argument" in refused["message"]
+    assert [entry["text"] for entry in opened["below_floor"]] == ["The page says: wet."]
+    assert (opened["items"], opened["omitted"]) == ([], {"below_floor": 1})
+
+
 def test_a_store_that_is_not_known_here_says_so_in_every_answer(home: Home) -> None:
     """Whatever the tool, among its notices, and within the cap; once its owner accepted it, in none."""
     with home.owner() as owner:

@@ -9,7 +9,18 @@ from typing import Final, NamedTuple
 from ledgerstone.core.entries import GrantEntry
 from ledgerstone.core.namespaces import ProjectHints
 from ledgerstone.core.sorts import check_fields
-from ledgerstone.core.values import DEFAULT_FLOOR, LIBRARY_LIMITS, Act, Limits, Origin, Refusal, Scope, Trust
+from ledgerstone.core.values import (
+    DEFAULT_FLOOR,
+    LIBRARY_LIMITS,
+    MAX_BELOW_FLOOR_BYTES,
+    Act,
+    Limits,
+    Origin,
+    Refusal,
+    Scope,
+    Trust,
+)
+from ledgerstone.errors import UsageError
 
 TRUST_OF_ORIGIN: Final = {
     Origin.USER: Trust.USER_EXPLICIT,
@@ -40,7 +51,8 @@ class Caller:
     ``session`` and ``host`` are names. ``project`` is what suggests one; None means that there is no project to
     speak of, and what has no scope goes to the session. ``new_places`` waives the confirmation of a known remote
     at a place where it was not seen before. ``allow_secrets`` names the rules by which nothing that is
-    said is taken for a credential.
+    said is taken for a credential. ``below_floor_bytes`` is what a recall may give of what lies below the ``floor``, in
+    a section of its own; nothing, unless the host says so.
     """
 
     principal: str
@@ -52,10 +64,13 @@ class Caller:
     allow_secrets: tuple[str, ...] = ()
     acts: frozenset[Act] = frozenset(Act)
     floor: Trust = DEFAULT_FLOOR
+    below_floor_bytes: int = 0
     limits: Limits = LIBRARY_LIMITS
 
     def __post_init__(self) -> None:
         check_fields(self)
+        if not 0 <= self.below_floor_bytes <= MAX_BELOW_FLOOR_BYTES:
+            raise UsageError(f"below_floor_bytes: 0 to {MAX_BELOW_FLOOR_BYTES}, not {self.below_floor_bytes}")
 
 
 class Place(NamedTuple):

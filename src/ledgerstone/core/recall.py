@@ -38,6 +38,8 @@ LEAST_BUDGET: Final = Budget(bytes=512, items=1, candidates=1)
 MOST_BUDGET: Final = Budget(bytes=1_048_576, items=256, candidates=512)
 # What the envelope around the entries may take: mode, notice, receipt, every reason for what was left out.
 ENVELOPE_BYTES: Final = 264
+# What the name and the brackets of the section below the floor may take of its budget.
+SECTION_BYTES: Final = 24
 T = TypeVar("T")
 # What a text costs a model, in its tokens.
 Count = Callable[[str], int]
@@ -217,6 +219,26 @@ _SPECIFIC: Final = {scope: place for place, scope in enumerate(Scope)}
 _SHOWN: Final = {Lane.TASKS: 0, Lane.LEXICAL: 1, Lane.SEMANTIC: 1, Lane.PROCEDURAL: 2, Lane.RECENT: 3}
 
 
+def section(
+    rest: Iterable[T],
+    prove: Callable[[T, int], Recalled | str],
+    *,
+    most_bytes: int,
+    budget: Budget,
+    count: Count | None,
+) -> Selection:
+    """What lies below the floor, within bytes of its own; of items as many as a context, of tokens what is left."""
+    around = SECTION_BYTES // ENVELOPE_BYTES_A_TOKEN
+    tokens = None if budget.tokens is None else max(budget.tokens - around, 0)
+    room = replace(budget, bytes=max(most_bytes - SECTION_BYTES, 0), tokens=tokens)
+    found = select((), rest, prove, budget=room, overhead=0, count=count)
+    if not found.items:
+        return found
+    return found._replace(
+        bytes=found.bytes + SECTION_BYTES, tokens=None if found.tokens is None else found.tokens + around
+    )
+
+
 class Selection(NamedTuple):
     """A filled context: its entries, what was left out by reason, the bytes, the tokens if limited, and the notices."""
 
@@ -225,6 +247,9 @@ class Selection(NamedTuple):
     bytes: int
     tokens: int | None
     notices: tuple[str, ...]
+
+
+NOTHING: Final = Selection((), {}, 0, None, ())
 
 
 class _Spent:

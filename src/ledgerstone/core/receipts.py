@@ -12,7 +12,7 @@ from ledgerstone.core.entries import HASH, KEY, NAMESPACE, PRINCIPAL, TIME, TRUS
 from ledgerstone.core.fields import FORMAT, array, field, integer, nested, slug, string, word
 from ledgerstone.core.ranking import RANKING
 from ledgerstone.core.recall import MOST_BUDGET
-from ledgerstone.core.values import Kind, Lane, Mode, Origin, Policy, Recall, Scope, Trust
+from ledgerstone.core.values import Kind, Lane, Mode, Origin, Policy, Recall, Recalled, Scope, Trust
 from ledgerstone.core.words import ANALYZER
 from ledgerstone.errors import CorruptionError
 
@@ -54,6 +54,7 @@ class LeftOut:
 class Receipt:
     """What is hashed and signed. The query, and what else a caller worded, is content: only committed to.
 
+    ``below_floor`` is the section of what lies below the ``floor``, with bytes of its own, where the host allowed any.
     ``flags``: history, when it was asked for. ``as_of`` or ``at_sequence``: which past state. ``bytes`` and ``tokens``:
     what the context took. ``scorer`` names the ranking, so that a selection can be made again by the same.
     """
@@ -76,11 +77,14 @@ class Receipt:
     most_items: int = field(integer(1, MOST_BUDGET.items))
     candidates: int = field(integer(1, MOST_BUDGET.candidates))
     most_tokens: int | None = field(COUNT, absent=None)
+    most_below_floor_bytes: int = field(COUNT, absent=0)
     bytes: int = field(COUNT)
     tokens: int | None = field(COUNT, absent=None)
+    below_floor_bytes: int = field(COUNT, absent=0)
     scorer: str = field(string(400))
     heads: tuple[Seen, ...] = field(array(nested(Seen), MAX_HEADS), absent=())
     chosen: tuple[Chosen, ...] = field(array(nested(Chosen), MOST_BUDGET.items), absent=())
+    below_floor: tuple[Chosen, ...] = field(array(nested(Chosen), MOST_BUDGET.items), absent=())
     left_out: tuple[LeftOut, ...] = field(array(nested(LeftOut), 64), absent=())
 
 
@@ -103,6 +107,7 @@ def draw(
     floor: Trust,
     salt: bytes,
     keyring: signing.Keyring,
+    most_below_floor_bytes: int = 0,
 ) -> Drawn:
     """The receipt of a context, signed."""
     query = worded(context.query, policy)
@@ -126,19 +131,23 @@ def draw(
         most_items=budget.items,
         candidates=budget.candidates,
         most_tokens=budget.tokens,
+        most_below_floor_bytes=most_below_floor_bytes,
         bytes=context.bytes,
         tokens=context.tokens,
+        below_floor_bytes=context.below_floor_bytes,
         scorer=context.scorer,
         heads=tuple(Seen(namespace=name, sequence=one, id=head) for name, (one, head) in context.heads.items()),
-        chosen=tuple(
-            Chosen(record=item.record.digest, lane=item.lane, rank=item.rank, score=item.score)
-            for item in context.items
-        ),
+        chosen=_chosen(context.items),
+        below_floor=_chosen(context.below_floor),
         left_out=tuple(LeftOut(reason=reason, count=count) for reason, count in sorted(context.omitted.items())),
     )
     data = canonical.encode({"format": FORMAT, **fields.write_object(receipt)}, shaped=True)
     digest = digest_of(data)
     return Drawn(identity(digest), data, keyring.sign(signing.RECEIPT, digest), salt, query)
+
+
+def _chosen(items: Iterable[Recalled]) -> tuple[Chosen, ...]:
+    return tuple(Chosen(record=item.record.digest, lane=item.lane, rank=item.rank, score=item.score) for item in items)
 
 
 def worded(query: str, policy: Policy) -> bytes:
@@ -196,9 +205,9 @@ def check(drawn: Drawn, keyring: signing.Keyring) -> tuple[Receipt | None, str |
         wrong = f"no trusted key signed it (signer {receipt.signer})"
     elif drawn.query and canonical.commitment(drawn.salt, drawn.query) != receipt.query:
         wrong = "its query was altered"
-    elif receipt.bytes > receipt.most_bytes or len(receipt.chosen) > receipt.most_items or _uncounted(receipt):
+    elif any(used > most for used, most in _charged(receipt)) or _uncounted(receipt):
         wrong = "it took more than its budget"
-    elif [one.rank for one in receipt.chosen] != list(range(len(receipt.chosen))):
+    elif any([one.rank for one in each] != list(range(len(each))) for each in (receipt.chosen, receipt.below_floor)):
         wrong = "its ranks are not places in a context"
     return (receipt, None) if wrong is None else (None, wrong)
 
@@ -209,13 +218,17 @@ def _uncounted(receipt: Receipt) -> bool:
 
 
 class Met(NamedTuple):
-    """What a chosen record is: by which lane it was found, its trust, kind and origin, and when it was committed."""
+    """What a chosen record is: by which lane it was found, its trust, kind and origin, and when it was committed.
+
+    And whether it stood in the section below the floor.
+    """
 
     lane: Lane
     trust: Trust
     kind: Kind
     origin: Origin
     at: int
+    below_floor: bool = False
 
 
 def outside(receipt: Receipt, met: Met) -> str | None:
@@ -224,13 +237,14 @@ def outside(receipt: Receipt, met: Met) -> str | None:
     Open tasks are chosen whatever is asked for; the floor holds for them as well.
     """
     limits = {
-        "is trusted less than its floor": met.trust >= receipt.floor,
+        f"is trusted {'more' if met.below_floor else 'less'} than its floor": (met.trust < receipt.floor)
+        is met.below_floor,
         "is of no kind that it asked for": not receipt.kinds or met.kind in receipt.kinds,
         "is of no origin that it asked for": not receipt.origins or met.origin in receipt.origins,
         "is older than it asked for": receipt.since is None or met.at >= receipt.since,
         "is newer than it asked for": receipt.until is None or met.at <= receipt.until,
     }
-    asked = list(limits)[:1] if met.lane is Lane.TASKS else limits
+    asked = list(limits)[:1] if met.lane is Lane.TASKS and not met.below_floor else limits
     return next((wrong for wrong in asked if not limits[wrong]), None)
 
 
@@ -242,6 +256,16 @@ def beyond(receipt: Receipt, seen: Seen, *, scope: Scope, at: int) -> str | None
         "is newer than the time that it asked for": receipt.as_of is None or at <= receipt.as_of,
     }
     return next((wrong for wrong, kept in limits.items() if not kept), None)
+
+
+def _charged(receipt: Receipt) -> tuple[tuple[int, int], ...]:
+    """What a receipt says was taken, each with the most that it says was allowed."""
+    return (
+        (receipt.bytes, receipt.most_bytes),
+        (receipt.below_floor_bytes, receipt.most_below_floor_bytes),
+        (len(receipt.chosen), receipt.most_items),
+        (len(receipt.below_floor), receipt.most_items if receipt.below_floor_bytes else 0),
+    )
 
 
 def outlived(receipt: Receipt, ended: int, points: Iterable[int]) -> str | None:

@@ -228,6 +228,7 @@ MAX_GET: Final = 32
 MAX_MAINTAINED: Final = 8
 MAX_NAMED: Final = 32
 MAX_LIST: Final = 100
+MAX_BELOW_FLOOR_BYTES: Final = 32_768
 MAX_SIMILAR: Final = 3
 LIBRARY_LIMITS: Final = Limits(drafts=MAX_DRAFTS)
 
@@ -410,7 +411,8 @@ class Recall:
     ``heads`` maps a namespace id to (sequence, commit id). ``omitted`` counts by reason. ``bytes`` is the size of
     the compact JSON of the chosen entries, ``tokens`` what they cost where tokens are limited. ``notices`` says in
     plain words whatever was degraded. ``scorer`` names what ranked it, ``receipt`` is the id of the receipt, if one was
-    asked for.
+    asked for. ``below_floor`` is what lies below the trust floor, where the host lets a caller see it: a section of its
+    own, with ``below_floor_bytes`` of its own.
     """
 
     mode: Mode
@@ -424,6 +426,8 @@ class Recall:
     notices: tuple[str, ...] = ()
     scorer: str = ""
     receipt: str | None = None
+    below_floor: tuple[Recalled, ...] = ()
+    below_floor_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -223,8 +223,9 @@ def recall(
     """Give a context: open tasks, what is found, what is recent.
 
     Nothing is cut: what does not fit is left out, and counted on standard error. What no longer stands or has expired
-    comes with --history or --as-of only; what is erased or below the trust floor never does. A TIME is a date,
-    meaning its first moment, or 2026-11-30T09:00:00Z.
+    comes with --history or --as-of only; what is erased never does, and what lies below the trust floor in a section
+    of its own where the setting below_floor_bytes gives it one. A TIME is a date, meaning its first moment, or
+    2026-11-30T09:00:00Z.
     """
     if door.json and form == "markdown":
         raise UsageError("--format markdown and --json: one of them", hint="what they say is the same")
@@ -249,22 +250,26 @@ def recall(
 
         click.echo(markdown(context), nl=False)
         return
-    from ledgerstone.core.rendering import NOTICE
+    from ledgerstone.core.rendering import BELOW_FLOOR, NOTICE
     from ledgerstone.entrypoints import wire
 
-    lanes = {item.record.address: item.lane for item in context.items}
+    lanes = {item.record.address: item.lane for item in (*context.items, *context.below_floor)}
     records = [item.record for item in context.items]
+    below = [item.record for item in context.below_floor]
 
     def shown() -> str:
-        found = _entries(door, records, lanes)
-        if explained is None:
-            return found
-        texts = {record.address: record.text or "" for record in records}
-        return "\n\n".join(filter(None, (found, cli_receipts.explanation(explained, texts, door.width))))
+        parts = [_entries(door, records, lanes)] if records else []
+        if below:
+            parts += [BELOW_FLOOR, _entries(door, below, lanes)]
+        if explained is not None:
+            texts = {record.address: record.text or "" for record in (*records, *below)}
+            parts.append(cli_receipts.explanation(explained, texts, door.width))
+        return "\n\n".join(parts)
 
     why = {} if explained is None else {"explained": wire.receipt(explained)}
     door.answer(wire.recalled(context, heads=heads) | why, shown)
-    if records and door.width is not None and not door.json:
+    anything = bool(records or below)
+    if anything and door.width is not None and not door.json:
         click.echo(err=True)
     for notice in context.notices:
         door.say(notice)
@@ -272,7 +277,7 @@ def recall(
         door.say("left out: " + ", ".join(f"{count} ({reason})" for reason, count in context.omitted.items()))
     if context.receipt is not None:
         door.say(f"receipt {context.receipt}")
-    door.say(NOTICE if records else "nothing found here")
+    door.say(NOTICE if anything else "nothing found here")
 
 
 @main.command

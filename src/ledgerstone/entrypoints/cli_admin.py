@@ -472,14 +472,19 @@ def _sdk() -> Iterator[None]:
 
 
 @click.command
+@click.option(
+    "--below-floor-bytes",
+    metavar="BYTES",
+    help="What a recall may give of what lies below the trust floor, in a section of its own.  [default: 0]",
+)
 @click.pass_obj
-def mcp(door: Door) -> None:
+def mcp(door: Door, below_floor_bytes: str | None) -> None:
     """Serve MCP on standard input and output."""
     if door.terminal:
         door.say("serving MCP on standard input and output: this is for a host to start. Ctrl-C ends it")
     with _sdk():
         from ledgerstone.entrypoints.mcp import serve
-    serve(door.flags)
+    serve({**door.flags, "below_floor_bytes": below_floor_bytes})
 
 
 @click.command

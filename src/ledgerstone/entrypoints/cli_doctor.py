@@ -342,6 +342,7 @@ def _settings(settings: host.Settings) -> list[dict[str, str]]:
         "place": str(settings.place) if settings.place is not None else f"none: {settings.no_place}",
         "new_places": "allow" if settings.new_places else "confirm",
         "allow_secrets": ", ".join(settings.allow_secrets) or "none",
+        "below_floor_bytes": str(settings.below_floor_bytes),
         "origin": f"{settings.origin.value} (of what comes by MCP)",
         "semantic": settings.semantic,
         "recall.bytes": str(settings.budget.bytes),

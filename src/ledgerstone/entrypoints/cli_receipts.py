@@ -75,6 +75,7 @@ def explanation(found: Explained, texts: Mapping[str, str], width: int | None) -
     from ledgerstone.entrypoints import shown
 
     receipt = found.receipt
+    below = f"{receipt.below_floor_bytes} of {receipt.most_below_floor_bytes} bytes, {len(receipt.below_floor)} items"
     head = [
         ("receipt", found.id),
         ("query", _query(found)),
@@ -84,6 +85,7 @@ def explanation(found: Explained, texts: Mapping[str, str], width: int | None) -
             "budget",
             f"{receipt.bytes} of {receipt.most_bytes} bytes, {len(receipt.chosen)} of {receipt.most_items} items",
         ),
+        *([("below the floor", below)] if receipt.most_below_floor_bytes else []),
         *(("seen", f"{one.namespace} up to commit {one.sequence}") for one in receipt.heads),
         *(("left out", f"{one.count} ({one.reason})") for one in receipt.left_out),
         ("ranked by", _ranking(receipt.scorer)),
@@ -93,7 +95,7 @@ def explanation(found: Explained, texts: Mapping[str, str], width: int | None) -
     before = sum(max(map(len, column), default=0) + len(shown.STEP) for column in (named, lanes))
 
     def note(item: Item) -> str:
-        standing = item.standing or ""
+        standing = shown.BETWEEN.join(filter(None, (item.section and "below the floor", item.standing)))
         text = shown.brief(texts.get(item.address or "", ""), width, before + len(standing) + len(shown.BETWEEN))
         return shown.BETWEEN.join(filter(None, (standing, text)))
 

@@ -50,7 +50,7 @@ PLUGIN_CACHES: Final = ("/.claude/plugins/", "/.codex/plugins/", "/.cursor/plugi
 
 PROJECT_SETTINGS: Final = frozenset({"recall.bytes", "recall.items"})
 USER_SETTINGS: Final = PROJECT_SETTINGS | {
-    *("allow_secrets", "key_file", "new_places", "origin", "principal", "public_key", "read_only"),
+    *("allow_secrets", "below_floor_bytes", "key_file", "new_places", "origin", "principal", "public_key", "read_only"),
     *("semantic", "store", "store_on"),
 }
 SETTINGS: Final = USER_SETTINGS | {"project", "session"}
@@ -72,6 +72,7 @@ class Settings:
 
     ``project`` is a namespace's id that was named outright, ``no_place`` says why there is no ``place``, ``codex`` is
     where Codex keeps its configuration. ``public_key`` is a pinned key, or the path of a file that has one.
+    ``below_floor_bytes`` is what a recall may give of what lies below the trust floor.
     ``anywhere`` lets the store stand where files are known to be lost. ``semantic`` is one of ``SEMANTIC``.
     """
 
@@ -92,6 +93,7 @@ class Settings:
     codex: Path
     new_places: bool
     allow_secrets: tuple[str, ...]
+    below_floor_bytes: int
     anywhere: bool
     semantic: str
     budget: Budget
@@ -132,6 +134,7 @@ def settle(
                 "origin": "model",
                 "new_places": "confirm",
                 "allow_secrets": "",
+                "below_floor_bytes": "0",
                 "read_only": "no",
                 "store_on": "local",
                 "semantic": "auto",
@@ -166,6 +169,7 @@ def settle(
         codex=Path(environ.get("CODEX_HOME") or home / ".codex"),
         new_places=_one_of("new_places", values["new_places"], "allow", "confirm") == "allow",
         allow_secrets=tuple(filter(None, map(str.strip, values["allow_secrets"].split(",")))),
+        below_floor_bytes=_number("below_floor_bytes", values["below_floor_bytes"]),
         anywhere=_one_of("store_on", values["store_on"], "anywhere", "local") == "anywhere",
         semantic=_one_of("semantic", values["semantic"], *SEMANTIC),
         budget=replace(
@@ -209,6 +213,7 @@ def caller(
         project=project_hints(settings),
         new_places=settings.new_places,
         allow_secrets=settings.allow_secrets,
+        below_floor_bytes=settings.below_floor_bytes,
         acts=frozenset(Act) if cli and terminal else PROGRAM_ACTS,
         limits=LIBRARY_LIMITS if cli else MCP_LIMITS,
     )

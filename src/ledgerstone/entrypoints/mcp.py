@@ -191,7 +191,10 @@ def memory_recall(
     Use before starting work, or asking what may have been answered.
     """
     budget = Budget(
-        bytes=min(here.budget.bytes, MAX_ANSWER_BYTES) if max_bytes is None else max_bytes,
+        bytes=min(
+            here.budget.bytes if max_bytes is None else max_bytes,
+            MAX_ANSWER_BYTES - here.memory.caller.below_floor_bytes,
+        ),
         items=min(here.budget.items, MAX_RECALL_ITEMS) if max_items is None else max_items,
         candidates=here.budget.candidates,
     )
@@ -387,7 +390,7 @@ WRITTEN: Final = _object(
 )
 RECALLED: Final = _object(
     {"notice": STRING, "mode": STRING, "items": ENTRIES},
-    {"omitted": COUNTS, "notices": STRINGS},
+    {"below_floor": ENTRIES, "omitted": COUNTS, "notices": STRINGS},
 )
 GOT: Final = _object(
     {"notice": STRING, "records": {"type": "array", "items": RECORD}},

@@ -145,6 +145,7 @@ def recalled(context: Recall, *, heads: bool = False) -> dict[str, Any]:
         "mode": context.mode.value,
         "items": [recall.lean(item.record, item.lane) for item in context.items],
         **_present(
+            below_floor=[recall.lean(item.record, item.lane) for item in context.below_floor],
             omitted=dict(context.omitted),
             receipt=context.receipt,
             notices=context.notices,

@@ -95,11 +95,15 @@ class Candidate(NamedTuple):
 
 
 class Terms(NamedTuple):
-    """What a record's columns must say: its least trust, not expired at a time (None: whenever), one of the kinds."""
+    """What a record's columns must say: its least trust, not expired at a time (None: whenever), one of the kinds.
+
+    And that it is trusted less than ``below``, if that is given.
+    """
 
     floor: int
     now: int | None
     kinds: frozenset[Kind]
+    below: int | None = None
 
 
 class Standing(NamedTuple):

@@ -1034,6 +1034,9 @@ def _meets(terms: Terms) -> tuple[str, list[Any]]:
     """What a record's columns must say to meet the terms, and what is bound for it."""
     wanted = ["trust >= ?"]
     bound: list[Any] = [terms.floor]
+    if terms.below is not None:
+        wanted.append("trust < ?")
+        bound.append(terms.below)
     if terms.now is not None:
         wanted.append("(expires IS NULL OR expires > ?)")
         bound.append(terms.now)
