@@ -73,6 +73,29 @@ def test_architecture_names_only_what_exists() -> None:
     assert names_nothing(page.read_text(encoding="utf-8")) == []
 
 
+def test_every_decision_is_in_the_index() -> None:
+    """The list of decisions leads to each record, once and in order."""
+    folder = ROOT / "docs" / "decisions"
+    records = sorted(path.name for path in folder.glob("[0-9]*.md"))
+
+    listed = re.findall(
+        r"^\| \[(\d{4})\]\((.*?)\) \|", (folder / "README.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+
+    assert listed == [(name[:4], name) for name in records]
+
+
+def test_every_variable_that_is_read_is_documented() -> None:
+    """What the host looks for in the environment, by its whole name, docs/cli.md names."""
+    host = (SOURCE / "ledgerstone" / "entrypoints" / "host.py").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+
+    read = set(re.findall(r'environ(?:\.get\(|\[)"([A-Z_]+)"', host))
+
+    assert {"CODEX_HOME", "LEDGERSTONE_HOME"} <= read
+    assert {name for name in read - {"HOME"} if f"`{name}`" not in page} == set()
+
+
 def test_a_wrong_name_is_noticed() -> None:
     """The check above tells a name that stands for nothing from its neighbour that stands for something."""
     right = "`errors.py`, `core/`, `errors.NotFoundError`, `ledgerstone.errors`, `somebody.elses`"
