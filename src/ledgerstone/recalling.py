@@ -137,6 +137,8 @@ def assemble(
         tasks = _tasks(asked) if policy.mode in OBLIGED else []
         found, degraded = _candidates(asked)
         notices += degraded
+        if semantic is None and query:
+            notices += _unmeant(asked, scored=scorer is not None)
     # Whoever asks for more than the floor does not ask for what is below it.
     own = floor is identity.caller.floor
     most_below = identity.caller.below_floor_bytes if own else 0
@@ -290,6 +292,17 @@ def _meaning(
         return found.scores, tuple(notice for each in said for notice in each.notices)
 
     return meaning
+
+
+def _unmeant(asked: Asked, *, scored: bool) -> list[str]:
+    """That meaning was not looked for, where the mode or the vectors that are kept here would have it."""
+    mode, reader = asked.policy.mode, asked.reading.reader
+    if mode in {Mode.LEXICAL, Mode.RECENT}:
+        return []
+    kept = [reach.model for reach in (reader.vectored(one.where.number) for one in asked.sights) if reach is not None]
+    if kept:
+        return [f"semantic: degraded: the vectors here are of {kept[0]}, and no encoder is at work"]
+    return [] if scored or mode is not Mode.SEMANTIC else ["semantic: no encoder: related words stood in for meaning"]
 
 
 def _visible(identity: Identity, policy: Policy) -> tuple[Visible, dict[str, str]]:

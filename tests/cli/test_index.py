@@ -107,6 +107,35 @@ def test_auto_without_numpy_is_the_base_install(bound: Desk) -> None:
     assert bound.refuse("index")[1]["hint"] == host.SEMANTIC_HINT
 
 
+def test_what_the_vectors_here_cannot_be_used_for_is_said(bound: Desk, request: pytest.FixtureRequest) -> None:
+    """A store that was indexed and lost its encoder says so in every mode that would use it; words alone need none."""
+    fill(2)
+    bound.ask("index")
+    whole = bound.ask("recall", "bakery")
+    model = bound.ask("recall", "bakery", "--explain")["explained"]["scorer"].split()[-1].partition("/")[0]
+
+    request.getfixturevalue("without_numpy")
+    said = [bound.ask("recall", "bakery", "--mode", mode).get("notices") for mode in ("balanced", "hybrid", "semantic")]
+
+    assert "notices" not in whole
+    assert all(
+        len(one) == 1 and one[0].startswith(f"semantic: degraded: the vectors here are of {model}") for one in said
+    )
+    assert "notices" not in bound.ask("recall", "bakery", "--mode", "lexical")
+
+
+@pytest.mark.usefixtures("without_numpy")
+def test_a_search_by_meaning_without_an_encoder_says_so(bound: Desk) -> None:
+    """Asked for by name it is answered by related words, and says that; a search by words says nothing."""
+    fill(2)
+
+    found = bound.ask("recall", "lamp", "--mode", "semantic")
+
+    assert found["notices"] == ["semantic: no encoder: related words stood in for meaning"]
+    assert found["items"][0]["text"] == "The lamp in room 1 was replaced."
+    assert "notices" not in bound.ask("recall", "lamp", "--mode", "hybrid")
+
+
 def test_table_without_numpy_is_refused(
     bound: Desk, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
