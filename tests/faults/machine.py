@@ -36,6 +36,7 @@ from ledgerstone import (
     Standing,
     UnavailableError,
     UnknownOutcomeError,
+    UsageError,
     verifying,
 )
 from ledgerstone.core.facts import Known
@@ -186,7 +187,8 @@ class Life(RuleBasedStateMachine):
             told = "refused" if sure or "nothing was changed" in error.hint else "unclear"
         except UnknownOutcomeError:
             told = "unknown"
-        except (RuleError, ConflictError, NotFoundError):
+        except (RuleError, ConflictError, NotFoundError, UsageError):
+            # One of them is that a text which was refused before has expired when it is asked for again.
             told = "not admitted"
         self._heal()
         self.lived[told] += 1

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from ledgerstone import Kind
 from tests.faults import machine
 from tests.faults.machine import live_many
+from tests.store.faults import Fault
 
 SEED = 1
 
@@ -41,3 +43,18 @@ def test_a_life_that_loses_a_commit_is_noticed(monkeypatch: pytest.MonkeyPatch) 
 
     with pytest.raises(AssertionError):
         live_many(first=SEED, lives=20, steps=20)
+
+
+def test_a_text_that_was_refused_may_have_expired_when_it_is_asked_for_again() -> None:
+    """The life goes on: it is not admitted any more, and nothing is there of it."""
+    machine.Life.lived.clear()
+    life = machine.Life()
+    life.begin()
+    life.remember(fault=(("write", Fault.FULL, 1 << 30), 0), kind=Kind.NOTE, key=None, days=1)
+    life.expire(fault=None, days=1)
+
+    life.repeat(fault=None, which=1)
+    life.teardown()
+
+    assert machine.Life.lived["refused"] == machine.Life.lived["not admitted"] == 1
+    assert len(life.chain.known) == 1
