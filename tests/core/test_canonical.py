@@ -372,3 +372,9 @@ def test_text_takes_nothing_but_str(value: object) -> None:
     with pytest.raises(UsageError, match=r"^text: text, not "):
         canonical.text(value, name="text", least=1, most=8)  # type: ignore[arg-type]
     assert canonical.text("text", name="text", least=1, most=8) == b"text"
+
+
+def test_the_first_character_that_cannot_stay_is_named() -> None:
+    """Of several U+0000 the first."""
+    with pytest.raises(RuleError, match=r"text: valid text, not U\+0000 at character 2$"):
+        canonical.text("a\x00b\x00", name="text", least=1, most=8)

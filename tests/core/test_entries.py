@@ -383,3 +383,27 @@ def test_a_digest_is_that_of_the_bytes(data: bytes) -> None:
     """Under the domain of entries and of nothing else."""
     assert entries.digest_of(data) == canonical.digest(b"entry", data)
     assert entries.digest_of(data) != canonical.digest(b"stamp", data)
+
+
+def test_an_entry_is_named_by_its_place_and_the_version_it_is() -> None:
+    """By its place alone where it is none, or where nothing is known of it."""
+    closing = entries.CloseEntry(
+        memory="mem_60rk4csm6mv3ee1s",
+        version=2,
+        closes=b"c" * 32,
+        origin=Origin.USER,
+        trust=Trust.UNKNOWN,
+    )
+
+    assert entries.spot(3, closing) == "entry 3, mem_60rk4csm6mv3ee1s@2,"
+    assert entries.spot(0, entries.GenesisEntry(scope=Scope.USER, nonce=b"n" * 16)) == "entry 0"
+    assert entries.spot(4, None) == "entry 4"
+
+
+def test_an_entry_that_cannot_be_read_is_named_by_its_noun() -> None:
+    """As well as by what is wrong with it."""
+    genesis = entries.encode_entry(entries.GenesisEntry(scope=Scope.USER, nonce=b"n" * 16))
+    assert entries.decode_entry(genesis).noun == "genesis"
+
+    with pytest.raises(CorruptionError, match=r"^genesis entry: "):
+        entries.decode_entry(genesis.replace(b'"user"', b'"uses"'))

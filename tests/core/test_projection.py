@@ -754,3 +754,37 @@ def test_what_is_forgotten_is_asked_of_the_base() -> None:
     assert (folded.position(first.digest), folded.version(0), folded.version_of(first.memory, 1)) == (None, None, None)
     assert (folded.position(second.digest), folded.holder("tree"), folded.latest(second.memory)) == (1, second, second)
     assert (folded.position(lone.digest), folded.holder("shrub"), folded.latest(lone.memory)) == (None, None, None)
+
+
+def test_what_is_named_together_is_erased_together() -> None:
+    """Several memories in one entry, each with all that holds its text."""
+    past = Past()
+    for seed, text in enumerate(("Cedar.", "Oak.", "Elm.")):
+        past.take(rules.enter(Draft(text=text), writing(seed=seed), past.folded))
+
+    erased = past.take(rules.plain(ErasureEntry(erases=tuple(past.folded.known[at].digest for at in (0, 2)))))
+
+    assert erased == Change(3, ended=((0, Ending.ERASED), (2, Ending.ERASED)), erased=(0, 2))
+
+
+def test_what_stands_aside_is_born_ended() -> None:
+    """A contested version says so from its own commit on."""
+    past = Past()
+    past.take(rules.enter(Draft(text="Cedar.", key="tree"), writing(), past.folded))
+
+    change = past.take(rules.enter(Draft(text="Elm.", key="tree"), writing(Origin.MODEL, 1), past.folded))
+
+    assert change.added is not None
+    assert (change.born, change.added.ending, change.added.ended_by) == (Ending.CONTESTED, Ending.CONTESTED, 1)
+
+
+def test_the_name_of_a_session_is_struck_from_its_owner() -> None:
+    """Found by its owner still, and by no name."""
+    session = NameEntry(id=opaque("ses", 1), of=NameOf.SESSION, content=SEALED, owner=ADA)
+
+    assert projected(session, Content(name="cedar")).own == Own(SLOT.position, (("name", f"session {ADA} "),))
+
+
+def test_nothing_is_promoted_at_first() -> None:
+    """In a fold of nothing."""
+    assert Folded().promoted(b"d" * 32) is None

@@ -12,7 +12,7 @@ from typing import Any, Final
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from ledgerstone.core import canonical, entries, merkle, proofs, rules, state
+from ledgerstone.core import canonical, entries, fields, merkle, proofs, rules, state
 from ledgerstone.core.proofs import Checkpoint, Commit, Opened, Proof, SignedHead
 from ledgerstone.core.signing import COMMIT, Keyring, SigningKey
 from ledgerstone.core.values import Draft, Kind, Origin, Retention, Standing, Status, Trust
@@ -404,3 +404,24 @@ def test_proofs_are_canonical() -> None:
 
     assert canonical.encode(canonical.decode(data[:-1])) + b"\n" == data
     assert data == proofs.make(proof_of(pen, position))
+
+
+def test_a_proof_is_one_line_within_its_limit() -> None:
+    """Longer, or without its end, it is refused as no proof; at the limit it is read."""
+    line = b"{" + b" " * (proofs.MAX_PROOF_BYTES - 2) + b"\n"
+
+    for wrong in (b" " + line, line[:-1]):
+        with pytest.raises(CorruptionError, match="not one line of") as refused:
+            proofs.check(wrong, KEYS)
+        assert "this is no proof" in refused.value.hint
+    with pytest.raises(CorruptionError, match=r"proof: (?!not one line of)"):
+        proofs.check(line, KEYS)
+
+
+def test_a_content_in_a_proof_has_its_limit() -> None:
+    """To the last byte."""
+    most = 8 * 1_048_576
+
+    assert len(fields.read_object(Opened, {"salt": "00" * 32, "content": "x" * most}, beside=0).content) == most
+    with pytest.raises(ValueError, match=f"not a text of 1 to {most} bytes"):
+        fields.read_object(Opened, {"salt": "00" * 32, "content": "x" * (most + 1)}, beside=0)

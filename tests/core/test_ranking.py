@@ -203,6 +203,7 @@ def test_interleaving_loses_and_repeats_nothing(lanes: list[list[int]]) -> None:
 def test_a_lane_may_have_several_places_in_its_turn() -> None:
     """Three of the first lane for one of each other; when it has no more, the others go on."""
     assert interleave([1, 2, 3, 4], [10, 11, 12], turns=(3,)) == [1, 2, 3, 10, 4, 11, 12]
+    assert interleave([1, 2, 3, 4, 5], [10, 11, 12], turns=(2,)) == [1, 2, 10, 3, 4, 11, 5, 12]
     assert interleave([1, 2], [10, 11, 12], turns=(1, 2)) == [1, 10, 11, 2, 12]
     assert interleave([1, 2], turns=(1, 9, 9)) == [1, 2]
 

@@ -248,3 +248,10 @@ def test_bytes_that_are_no_receipt_are_refused() -> None:
             receipts.read(data)
         assert receipts.readable(drawn()._replace(data=data)) is None
     assert receipts.readable(drawn()) == receipt
+
+
+def test_the_digest_of_a_receipt_is_of_no_other_noun() -> None:
+    """The same bytes as an entry have another."""
+    data = drawn().data
+
+    assert receipts.digest_of(data) == canonical.digest(b"receipt", data)

@@ -148,3 +148,20 @@ def test_a_signature_names_its_signer() -> None:
     for keys in (KEYS, OTHER):
         assert both.signer_of(COMMIT, b"m", keys.sign(COMMIT, b"m")) == keys.signer
     assert KEYS.signer_of(COMMIT, b"m", OTHER.sign(COMMIT, b"m")) is None
+
+
+def test_the_secret_of_a_namespace_is_its_own() -> None:
+    """A keyed hash of its id under the noun of such secrets, the same every time; none without a signing key."""
+    expected = canonical.keyed(b"t" * 32, b"namespace-secret", b"ns_one")
+
+    assert KEYS.secret("ns_one") == KEYS.secret("ns_one") == expected
+    assert KEYS.secret("ns_two") == canonical.keyed(b"t" * 32, b"namespace-secret", b"ns_two")
+    assert Keyring(pins=(PUBLIC,)).secret("ns_one") is None
+
+
+def test_a_key_alone_is_checked_with_where_its_private_half_is_not_held() -> None:
+    """It signs where that is held."""
+    other = next(iter(OTHER.public.values()))
+
+    assert (list(KEYS.alone(other).public.values()), KEYS.alone(other).signer) == ([other], None)
+    assert (list(KEYS.alone(PUBLIC).public.values()), KEYS.alone(PUBLIC).signer) == ([PUBLIC], SIGNER)

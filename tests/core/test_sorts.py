@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from ledgerstone import Act, Draft, Kind, Trust, UsageError
-from ledgerstone.core.sorts import check_fields, checked
+from ledgerstone import Act, Draft, Kind, Origin, Trust, UsageError
+from ledgerstone.core.canonical import MAX_INTEGER
+from ledgerstone.core.sorts import check_fields, check_moment, checked, sort_of
 
 OF_ACTS = "acts: a frozenset of Acts (read, write, forget, create, promote, admin)"
 
@@ -129,3 +130,28 @@ def test_what_is_no_parameter_is_still_pythons_to_refuse() -> None:
     """A misspelt name is an error of the program's, as ever."""
     with pytest.raises(TypeError, match="unexpected keyword"):
         Desk().one("x", nmuber=3)  # type: ignore[call-arg]
+
+
+def test_a_moment_is_from_0_to_the_last() -> None:
+    """Both are moments, and so is none at all; one before and one after are refused."""
+    for moment in (None, 0, MAX_INTEGER):
+        check_moment("before", moment)
+
+    for wrong in (-1, MAX_INTEGER + 1):
+        with pytest.raises(UsageError, match=f"before: whole microseconds UTC from 0 to {MAX_INTEGER}, not {wrong}"):
+            check_moment("before", wrong)
+
+
+@pytest.mark.parametrize(
+    ("hint", "one", "many"),
+    [
+        (Origin, f"an Origin ({', '.join(Origin)})", f"Origins ({', '.join(Origin)})"),
+        (str | None, "text or None", "text or None"),
+        (tuple[str | int, ...], "a tuple of text or a whole number", "tuples of text or a whole number"),
+    ],
+)
+def test_a_sort_says_what_one_is_and_what_many_are(hint: Any, one: str, many: str) -> None:
+    """In words, with the article that is spoken."""
+    sort = sort_of(hint)
+
+    assert (sort.one, sort.many) == (one, many)

@@ -44,8 +44,9 @@ class Home:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Nothing of whoever runs the tests, except where programs are."""
+        """Nothing of whoever runs the tests, except where programs are and how they are measured."""
         return {
+            **{name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")},
             "PATH": os.environ.get("PATH", os.defpath),
             "HOME": str(self.root),
             "LEDGERSTONE_HOME": str(self.root / "ledgerstone"),
