@@ -54,6 +54,20 @@ def test_a_proof_goes_through_a_pipe(bound: Desk) -> None:
     assert "text       (withheld)" in withheld.out.decode()
 
 
+def test_without_a_key_the_hint_is_to_name_one(bound: Desk) -> None:
+    """Where there is neither store nor key, no new one would help: it says so, and by the key named it is checked."""
+    proof = bound.run("prove", bound.ask("remember", "a note")["address"]).out
+    key, empty = public(bound), {"LEDGERSTONE_HOME": str(bound.home / "empty")}
+
+    refused = bound.run("verify-proof", "-", "--json", given=proof, env=empty)
+    taken = bound.run("verify-proof", "-", "--public-key", key, given=proof, env=empty)
+
+    error = json.loads(refused.err)
+    assert (refused.code, error["code"], taken.code) == (5, "unavailable", 0)
+    assert "--public-key" in error["hint"]
+    assert "ledgerstone init" not in error["hint"]
+
+
 def test_a_wrong_proof_is_refused(bound: Desk) -> None:
     """Altered, under another key or not there: exit 4 and 5; the neighbour is taken."""
     address = bound.ask("remember", "a note")["address"]

@@ -89,7 +89,14 @@ def verify_proof(door: Door, file: str, keys: tuple[str, ...]) -> None:
 
 def _trusted(door: Door, keys: tuple[str, ...]) -> Keyring:
     if not keys:
-        return host.keyring(door.settings())
+        settings = door.settings()
+        if settings.public_key is None and not settings.key_file.exists():
+            raise UnavailableError(
+                f"no key to check by: none was named, and no key file is at {settings.key_file}",
+                hint="name the key that you trust, by --public-key HEX or FILE: "
+                "ledgerstone keys show prints it where the proof was made",
+            )
+        return host.keyring(settings)
 
     from ledgerstone.core.signing import Keyring
     from ledgerstone.keys import pinned
