@@ -43,6 +43,11 @@ class Ledger:
         """Look among the ids."""
         return namespace_id in self.ids
 
+    def known_by(self, namespace_id: str) -> tuple[str, ...]:
+        """Look among both."""
+        every = (*self.remotes.items(), *self.paths.items())
+        return tuple(name for name, namespaces in every if namespace_id in namespaces)
+
     def by_alias(self, kind: AliasOf, value: str) -> tuple[str, ...]:
         """Look among the remotes or the paths."""
         return (self.remotes if kind is AliasOf.REMOTE else self.paths).get(value, ())
@@ -284,13 +289,23 @@ def test_an_unknown_id_is_refused_as_a_hidden_one(hints: ProjectHints) -> None:
 
 def test_several_namespaces_behind_one_alias_are_listed() -> None:
     """Nothing is guessed: the refusal names the choices, and naming one of them is accepted."""
-    ledger = Ledger(ids=("ns_b",), paths={"/src/app": ("ns_a", "ns_b")})
+    paths = {"/src/app": ("ns_a", "ns_b"), **{f"/old\x1b/{n}": ("ns_b",) for n in range(4)}}
+    ledger = Ledger(ids=("ns_b",), remotes={"example.org/a": ("ns_a",)}, paths=paths)
+    old = r"/old\\x1b/0, /old\\x1b/1, /old\\x1b/2, \.\.\."
 
-    with pytest.raises(NamespaceError, match=r"path /src/app: ns_a, ns_b$") as refusal:
+    with pytest.raises(NamespaceError, match=rf"path /src/app: ns_a \(example\.org/a\), ns_b \({old}\)$") as refusal:
         resolve(ProjectHints(paths=("/src/app",)), ledger)
 
     assert "namespaces use" in refusal.value.hint
     assert resolve(ProjectHints("ns_b", paths=("/src/app",)), ledger) == Match("ns_b", "explicit")
+
+
+def test_many_namespaces_behind_one_alias_are_cut_with_a_count() -> None:
+    """Nor does one that is known by nothing else go without a word."""
+    ledger = Ledger(paths={"/src/app": tuple(f"ns_{n}" for n in range(namespaces.MAX_LISTED + 3))})
+
+    with pytest.raises(NamespaceError, match=r"ns_0 \(by nothing else\), .*ns_7 \(by nothing else\) and 3 more$"):
+        resolve(ProjectHints(paths=("/src/app",)), ledger)
 
 
 @pytest.mark.parametrize(

@@ -73,6 +73,10 @@ class Ledger:
         """Know every namespace that has an alias."""
         return namespace_id in {*self.remotes.values(), *self.paths.values()}
 
+    def known_by(self, namespace_id: str) -> tuple[str, ...]:
+        """Nothing here is known by two names."""
+        return (namespace_id,)
+
     def by_alias(self, kind: AliasOf, value: str) -> tuple[str, ...]:
         """Look among the remotes or the paths."""
         found = self.remotes.get(value) if kind is AliasOf.REMOTE else self.paths.get(Path(value))

@@ -18,7 +18,7 @@ from ledgerstone.core.namespaces import (
     unresolved,
 )
 from ledgerstone.core.projection import PARTED, SCOPED, alias_lookup, name_lookup, scoped_lookup, setting_lookup
-from ledgerstone.core.values import ISOLATED, Act, AliasOf, NameOf, Refusal, Scope
+from ledgerstone.core.values import ISOLATED, Act, AliasOf, Ending, NameOf, Refusal, Scope
 from ledgerstone.errors import CorruptionError, LedgerstoneError, NamespaceError, UsageError
 from ledgerstone.reading import Chain, Reading
 
@@ -156,6 +156,18 @@ class Identity:
             if isinstance(entry, AliasEntry) and (entry.of, name) == (kind, value):
                 found.append(entry.namespace)
         return tuple(name for name in dict.fromkeys(found) if self.exists(name))
+
+    def known_by(self, namespace_id: str) -> tuple[str, ...]:
+        """The remotes and paths that suggest a namespace, for whoever it exists for."""
+        if not self.knows(namespace_id):
+            return ()
+        found = {}
+        for row in self.reading.reader.catalog(self.reading.store.number, "alias"):
+            proven, name = self.reading.listed(row)
+            entry = proven.entry
+            if proven.ending is Ending.NONE and isinstance(entry, AliasEntry) and entry.namespace == namespace_id:
+                found[proven.position] = name
+        return tuple(name for name in found.values() if name is not None)
 
     def scoped(self, scope: Scope, owner: str | None, name: str) -> str | None:
         """The namespace of a scope, an owner and a name."""

@@ -17,6 +17,8 @@ CHOOSE_HINT: Final = "run: ledgerstone namespaces use ID, with the id of one of 
 ORIGIN_HINT: Final = f"name one of them origin, or {NEW_HINT}"
 
 MAX_LISTED: Final = 8
+# By how many of its remotes and paths a choice is shown.
+MAX_NAMES: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,9 @@ class Namespaces(Protocol):
 
     def by_alias(self, kind: AliasOf, value: str) -> tuple[str, ...]:
         """Name the distinct namespaces that this remote or path is an alias of."""
+
+    def known_by(self, namespace_id: str) -> tuple[str, ...]:
+        """List the remotes and paths that are aliases of a namespace."""
 
 
 def resolve(hints: ProjectHints, facts: Namespaces) -> Match | None:
@@ -140,9 +145,8 @@ def _by_remote(hints: ProjectHints, facts: Namespaces) -> Match | None:
 def _by_alias(kind: AliasOf, value: str, facts: Namespaces) -> str | None:
     namespaces = facts.by_alias(kind, value)
     if len(namespaces) > 1:
-        raise NamespaceError(
-            f"several projects fit the {kind} {readable(value)}: {_listed(namespaces)}", hint=CHOOSE_HINT
-        )
+        choices = _listed([_choice(each, value, facts) for each in namespaces[: MAX_LISTED + 1]], len(namespaces))
+        raise NamespaceError(f"several projects fit the {kind} {readable(value)}: {choices}", hint=CHOOSE_HINT)
     return namespaces[0] if namespaces else None
 
 
@@ -153,8 +157,15 @@ def unresolved(hints: ProjectHints) -> NamespaceError:
     return NamespaceError(hints.reason or known, hint=NEW_HINT)
 
 
-def _listed(choices: Sequence[str]) -> str:
-    more = len(choices) - MAX_LISTED
+def _choice(namespace: str, value: str, facts: Namespaces) -> str:
+    """A namespace with what else it is known by than what it shares with the others."""
+    others = [readable(name) for name in facts.known_by(namespace) if name != value]
+    known = ", ".join(others[:MAX_NAMES]) + (", ..." if len(others) > MAX_NAMES else "")
+    return f"{namespace} ({known or 'by nothing else'})"
+
+
+def _listed(choices: Sequence[str], count: int | None = None) -> str:
+    more = (len(choices) if count is None else count) - MAX_LISTED
     return ", ".join(choices[:MAX_LISTED]) + (f" and {more} more" if more > 0 else "")
 
 
