@@ -6,7 +6,21 @@ from dataclasses import replace
 
 import pytest
 
-from ledgerstone import Budget, Draft, Kind, Lane, Memory, Mode, Origin, Policy, Recall, Scope, Trust, UsageError
+from ledgerstone import (
+    Budget,
+    ConflictError,
+    Draft,
+    Kind,
+    Lane,
+    Memory,
+    Mode,
+    Origin,
+    Policy,
+    Recall,
+    Scope,
+    Trust,
+    UsageError,
+)
 from ledgerstone.core import canonical, recall, rendering
 from ledgerstone.core.values import MAX_BELOW_FLOOR_BYTES
 from ledgerstone.entrypoints import wire
@@ -218,3 +232,16 @@ def test_the_section_has_a_limit() -> None:
     for wrong in (-1, MAX_BELOW_FLOOR_BYTES + 1):
         with pytest.raises(UsageError, match=f"below_floor_bytes: 0 to {MAX_BELOW_FLOOR_BYTES}, not {wrong}"):
             replace(ADA, below_floor_bytes=wrong)
+
+
+def test_a_write_under_a_section_that_changed_is_a_conflict(scratch: Scratch) -> None:
+    """What was shown apart was shown: once it is withdrawn, nothing more is written under that receipt."""
+    address = passed_on(scratch.by(MODEL), "The page says: the cedar is dry.")
+    reader = scratch.by(READER)
+    receipt = reader.recall("cedar", receipt=True).receipt
+    reader.remember("It is dry, they say.", receipt=receipt)
+
+    scratch.memory.retract(address, reason="It is not.")
+
+    with pytest.raises(ConflictError, match=f"{address}, which the receipt rests on"):
+        reader.remember("It is dry.", receipt=receipt)

@@ -128,7 +128,7 @@ def cited(reading: Reading, identity: Identity, name: str | None) -> bytes | Non
         for seen in receipt.heads:
             place = identity.place(seen.namespace)
             if place is not None and identity.sees(place):
-                _still(reading, identity.chain(seen.namespace), seen, receipt.chosen, digest)
+                _still(reading, identity.chain(seen.namespace), seen, (*receipt.chosen, *receipt.below_floor), digest)
     return digest
 
 
