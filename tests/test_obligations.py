@@ -13,6 +13,7 @@ from ledgerstone import (
     Lane,
     Memory,
     Mode,
+    Policy,
     RuleError,
     Scope,
     Standing,
@@ -21,7 +22,7 @@ from ledgerstone import (
 from ledgerstone.core.entries import Content, encode_content
 from ledgerstone.core.rules import MAX_OPEN_TASK_BYTES, TASK_OVERHEAD_BYTES
 from ledgerstone.core.values import DEFAULT_FLOOR
-from tests.memories import ADA, MODEL, NOON, STRANGER, Scratch
+from tests.memories import ADA, ELSEWHERE, HOMELESS, MODEL, NOON, STRANGER, Scratch
 
 BUDGET_ITEMS = 16
 TASK = Draft(text="Water the cedar.", kind=Kind.TASK)
@@ -270,9 +271,9 @@ def test_a_retraction_makes_room(ada: Memory) -> None:
 
 
 def test_tasks_outgrow_a_recall_only_across_namespaces(scratch: Scratch) -> None:
-    """Then the error names what they need, and a recall with that much keeps them all."""
-    for scope in (Scope.PROJECT, Scope.USER):
-        scratch.memory.remember_many([TASK] * (BUDGET_ITEMS // 2 + 1), scope=scope)
+    """And by callers that do not see both. Then the error names what they need, and a recall with that keeps all."""
+    for caller, scope in ((ADA, Scope.PROJECT), (HOMELESS, Scope.USER)):
+        scratch.by(caller).remember_many([TASK] * (BUDGET_ITEMS // 2 + 1), scope=scope)
 
     with pytest.raises(CapacityError, match="the 18 open tasks need") as refused:
         scratch.memory.recall("cedar")
@@ -307,3 +308,71 @@ def test_a_procedure_does_not_rest_on_summaries_or_withdrawals(ada: Memory) -> N
 
     draft = Draft(text="Water it.", kind=Kind.PROCEDURE, sources=(summary.address, note.address))
     assert ada.remember(draft).record.standing is Standing.CURRENT
+
+
+def test_open_tasks_of_all_that_is_seen_together_are_counted(scratch: Scratch) -> None:
+    """One more than a default recall holds is refused in each namespace, and told what stands where; closing helps."""
+    ada = scratch.memory
+    tasks = [ada.remember(Draft(text=f"Water tree {n}.", kind=Kind.TASK)).record for n in range(10)]
+    for n in range(6):
+        ada.remember(Draft(text=f"Call {n}.", kind=Kind.TASK), scope=Scope.USER)
+
+    for scope in (Scope.USER, Scope.PROJECT, Scope.SESSION):
+        with pytest.raises(RuleError, match="make it 17 and") as refused:
+            ada.remember(Draft(text="One more.", kind=Kind.TASK), scope=scope)
+        assert refused.value.rule == "open_tasks"
+        assert "in scope project" in refused.value.message
+        assert "in scope user" in refused.value.message
+        assert "ledgerstone list tasks" in refused.value.hint
+
+    assert len(ada.recall("anything").items) == BUDGET_ITEMS
+    ada.close_task(tasks[0].address)
+    assert ada.remember(Draft(text="One more.", kind=Kind.TASK), scope=Scope.SESSION).record.status is Status.OPEN
+    assert len(ada.recall("anything").items) == BUDGET_ITEMS
+    scratch.heads()
+
+
+def test_the_bytes_of_all_that_is_seen_together_are_counted(scratch: Scratch) -> None:
+    """Few long tasks are refused as many short ones are; what is no open task is not."""
+    ada = scratch.memory
+    long = "x" * (MAX_OPEN_TASK_BYTES // 2)
+    ada.remember(Draft(text=long, kind=Kind.TASK))
+
+    with pytest.raises(RuleError, match="open tasks and 7168 bytes in all that a recall here looks at"):
+        ada.remember(Draft(text=long, kind=Kind.TASK), scope=Scope.USER)
+
+    ada.remember(long, scope=Scope.USER)
+    ada.remember(Draft(text=long, kind=Kind.TASK, status=Status.CLOSED), scope=Scope.USER)
+    assert ada.remember(Draft(text="x", kind=Kind.TASK), scope=Scope.USER).record.status is Status.OPEN
+
+
+def test_what_is_not_seen_here_does_not_count_here(scratch: Scratch) -> None:
+    """Tasks of another project, and of a scope that an isolated one does not see; nor does what is below the floor."""
+    ada = scratch.memory
+    full = [Draft(text=f"Water tree {n}.", kind=Kind.TASK) for n in range(BUDGET_ITEMS)]
+    scratch.by(ELSEWHERE).remember_many(full)
+    scratch.by(STRANGER).remember_many(full, scope=Scope.USER)
+    ada.remember_many(full)
+
+    project = ada.recall().items[0].record.namespace
+    ada.isolate(project)
+
+    ada.remember(TASK, scope=Scope.USER)
+    assert len(ada.recall().items) == BUDGET_ITEMS
+
+
+def test_what_others_added_up_to_is_told_with_the_command_that_settles_it(scratch: Scratch) -> None:
+    """Who wrote where the rest is not seen could do so: the recall that holds it all says how many, and what to run."""
+    ada = scratch.memory
+    tasks = [ada.remember(Draft(text=f"Water tree {n}.", kind=Kind.TASK)).record for n in range(10)]
+    for n in range(10):
+        scratch.by(HOMELESS).remember(Draft(text=f"Call {n}.", kind=Kind.TASK), scope=Scope.USER)
+
+    with pytest.raises(CapacityError, match="the 20 open tasks need") as full:
+        ada.recall("anything")
+
+    assert "ledgerstone recall --tasks" in full.value.hint
+    policy = Policy(mode=Mode.TASK_MAINTENANCE, tasks=tuple(task.address for task in tasks[:4]))
+    for item in ada.recall(policy=policy).items:
+        ada.close_task(item.record.address)
+    assert len(ada.recall("anything").items) == BUDGET_ITEMS

@@ -9,11 +9,12 @@ from typing import Any, Final, Literal, NamedTuple
 from ledgerstone import getting, promoting, receipts, resembling
 from ledgerstone.block import Block
 from ledgerstone.core import canonical, entries, rules
-from ledgerstone.core.authority import Caller
+from ledgerstone.core.authority import Caller, Place
 from ledgerstone.core.entries import Idempotency
 from ledgerstone.core.merkle import leaf_hash
 from ledgerstone.core.rules import Writing
 from ledgerstone.core.values import (
+    DEFAULT_FLOOR,
     MAX_IDEMPOTENCY_BYTES,
     STANDING_OF_ENDING,
     Act,
@@ -79,6 +80,7 @@ def remember(
         writing = _writing(ledger, caller, batch.namespace)
         for draft, passed in zip(drafts, overrides, strict=True):
             batch.add(rules.enter(draft, writing, batch.facts, passed))
+        _check_obligations(block, batch, target.place)
         made_under = receipts.cited(block.reading, block.identity, receipt)
         answers = _committed(ledger, block, batch, target, request, receipt=made_under)
     answers = _told(caller, drafts, answers)
@@ -301,6 +303,25 @@ def _told(caller: Caller, drafts: Sequence[Draft], answers: Answers) -> Answers:
         else answer
         for answer in map(_told_of_kind, drafts, answers)
     )
+
+
+def _check_obligations(block: Block, batch: Batch, place: Place) -> None:
+    """Refuse an open task by which all that the caller sees would have more of them than a default recall holds.
+
+    The rules count those of one namespace alone, by the same limits. Others may see more together.
+    """
+    earlier = 0 if batch.where is None else batch.where.head.counts.open
+    seen, _ = block.identity.visible()
+    here = [where for where, _ in seen if where.namespace == batch.namespace]
+    # What the caller does not see here obliges it to nothing here.
+    if batch.counts.open <= earlier or not here:
+        return
+    open_in = {place.scope: [batch.facts.open_tasks()]}
+    for where, other in seen:
+        if where.namespace != batch.namespace:
+            size = block.reading.reader.open_size(where.number, DEFAULT_FLOOR.value)
+            open_in.setdefault(other.scope, []).append(size)
+    rules.check_obligations({scope.value: sizes for scope, sizes in open_in.items()})
 
 
 def _told_of_kind(draft: Draft, answer: Remembered) -> Remembered:

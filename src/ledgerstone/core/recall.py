@@ -168,7 +168,8 @@ def select(
             f"the {len(chosen)} open tasks need {spent} and {len(chosen)} items; "
             f"the budget has {_amount(budget.bytes, budget.tokens)} and {budget.items} items",
             hint=f"raise the budget to {spent.enough()} and {max(len(chosen), budget.items)} items, "
-            "or close tasks: ledgerstone list tasks",
+            "or close tasks: ledgerstone list tasks names them, "
+            f"and ledgerstone recall --tasks ADDRESS shows up to {MAX_MAINTAINED} of them to settle",
         )
     told = [notice for notice in notices if spent.note(notice)]
     untold = len(notices) - len(told)

@@ -464,6 +464,25 @@ def _check_status(entry: RecordEntry, facts: Facts) -> None:
             )
 
 
+def check_obligations(open_in: Mapping[str, Sequence[tuple[int, int]]]) -> None:
+    """Refuse open tasks of several namespaces, by scope, that a default recall over all of them would not hold.
+
+    Of each namespace how many there are, and the bytes of their contents. It is judged at the door of a write alone:
+    which namespaces are seen together depends on who looks, and history is the same for everybody.
+    """
+    counts = {scope: sum(count for count, _ in sizes) for scope, sizes in open_in.items()}
+    count = sum(counts.values())
+    need = sum(size for sizes in open_in.values() for _, size in sizes) + count * TASK_OVERHEAD_BYTES
+    if count > MAX_OPEN_TASKS or need > MAX_OPEN_TASK_BYTES:
+        told = ", ".join(f"{number} in scope {scope}" for scope, number in counts.items() if number)
+        refuse(
+            "open_tasks",
+            f"{MAX_OPEN_TASKS} open tasks and {MAX_OPEN_TASK_BYTES} bytes in all that a recall here looks at; "
+            f"this would make it {count} and {need}: {told}",
+            hint="close some first, wherever they stand: ledgerstone list tasks",
+        )
+
+
 def _check_summary(entry: RecordEntry, sources: list[Known], covers: list[Known], facts: Facts) -> None:
     if not sources:
         refuse("summary", "needs at least one source", hint="name what it sums up: --covers ADDRESS")
