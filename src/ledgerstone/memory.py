@@ -493,7 +493,7 @@ class Memory:
             raise UsageError(f"limit: 1 to {MAX_LIST}, not {limit}")
         with self._ledger.reads(self.caller) as (reading, identity):
             page = pages.page(reading, identity, what, cursor=cursor, limit=limit)
-        return replace(page, notices=self._ledger.notices())
+        return replace(page, notices=page.notices + self._ledger.notices())
 
     def audit(self, *, target: str | None = None, limit: int = 50, before: int | None = None) -> tuple[Event, ...]:
         """The newest events of what this caller may read, and its own refusals, newest first.

@@ -22,7 +22,8 @@ def page(reading: Reading, identity: Identity, what: str, *, cursor: str | None,
     """See ``Memory.list_records``."""
     if what not in {"tasks", "recent", "all"}:
         raise UsageError(f"list: tasks, recent or all, not {what!r}")
-    visible, _ = identity.visible()
+    visible, problems = identity.visible()
+    notices = tuple(f"{scope}: {problem}" for scope, problem in problems.items())
     for where, _ in visible:
         reading.counted(where)
     start, before = _parse(cursor, visible)
@@ -37,10 +38,10 @@ def page(reading: Reading, identity: Identity, what: str, *, cursor: str | None,
             if what != "all" and not shown:
                 continue
             if len(found) == limit:
-                return Page(tuple(found), last)
+                return Page(tuple(found), last, notices)
             found.append(record)
             last = f"{where.namespace}:{position}"
-    return Page(tuple(found), None)
+    return Page(tuple(found), None, notices)
 
 
 def _positions(reading: Reading, where: Chain, what: str, before: int | None) -> Iterator[int]:

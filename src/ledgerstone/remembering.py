@@ -23,6 +23,7 @@ from ledgerstone.core.values import (
     Record,
     Remembered,
     Scope,
+    Standing,
     time_text,
 )
 from ledgerstone.errors import ConflictError, CorruptionError, LedgerstoneError, NotFoundError, UsageError
@@ -36,6 +37,10 @@ BELOW_FLOOR: Final = (
     "kept, and below the trust floor ({}): recall shows it in a section of its own alone, and that where the user's "
     "setting below_floor_bytes gives it one"
 )
+ASIDE: Final = {
+    Standing.CONTESTED: ("it is contested: what it would replace has a higher trust and stays current",),
+    Standing.HELD: ("it is held: this value was rejected before; what the user says at a terminal is never held",),
+}
 NOT_LOOKED: Final = "committed; what is similar was not looked for: {}"
 
 Answers = tuple[Remembered, ...]
@@ -348,9 +353,11 @@ def _resembling(ledger: Ledger, caller: Caller, answer: Remembered) -> Remembere
 
 
 def _noticed(ledger: Ledger, block: Block, answers: Answers) -> Answers:
-    """The answers to a write, with what could not be done beside it and what every answer of the store has to say."""
+    """The answers to a write: why one stands aside, what could not be done beside it, and what the store has to say."""
     notices = (*(() if block.warning is None else (block.warning,)), *ledger.notices())
-    return tuple(replace(answer, notices=answer.notices + notices) for answer in answers) if notices else answers
+    return tuple(
+        replace(answer, notices=answer.notices + ASIDE.get(answer.record.standing, ()) + notices) for answer in answers
+    )
 
 
 def _fingerprint_of(draft: Draft) -> dict[str, Any]:

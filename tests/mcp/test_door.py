@@ -259,6 +259,7 @@ def test_a_retracted_memory_stays_in_history(talk: Talk) -> None:
     assert talk("recall", query="lake")["items"] == []
     assert wrong in [item["id"] for item in talk("list", what="all")["items"]]
     assert again["standing"] == "held"
+    assert "it is held: this value was rejected before" in again["notices"][0]
 
 
 def test_every_write_can_be_retried(talk: Talk) -> None:

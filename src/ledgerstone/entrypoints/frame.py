@@ -284,7 +284,3 @@ def written(door: Door, answer: Remembered) -> None:
         door.say("if this corrects what stands there, use --replaces, or retract one")
     if answer.replaced is not None and answer.replaced.text not in {None, found.text}:
         door.say(f"it replaces {answer.replaced.address}: {brief(answer.replaced.text)}")
-    if found.standing.value == "contested":
-        door.say("it is contested: what it would replace has a higher trust and stays current")
-    if found.standing.value == "held":
-        door.say("it is held: this value was rejected before; what the user says at a terminal is never held")

@@ -266,11 +266,7 @@ def memory_list(
     """Open tasks, what stands (newest first) or every version, 20 a page."""
     page = wire.page(here.memory.list_records(what, cursor=cursor, limit=PAGE))
     page["items"] = [_part(item, start=0, room=MAX_LISTED_BYTES) for item in page["items"]]
-    # An empty list could mean that the project was not found: then it says so.
-    bound = here.memory.bound()
-    notices = [f"{scope}: {bound[scope]}" for scope in Scope if not bound.get(scope, "ns_").startswith("ns_")]
-    notices += page.get("notices", [])
-    return {**page, "notices": notices} if notices else page
+    return page
 
 
 def memory_close(
