@@ -472,6 +472,19 @@ def test_stop_words_count_when_there_is_nothing_else(ada: Memory) -> None:
     assert told(ada.recall("to be a cedar", mode=Mode.LEXICAL)) == ["Cedar."]
 
 
+@pytest.mark.parametrize("folded", [False, True])
+def test_han_characters_rank_what_pairs_found(scratch: Scratch, *, folded: bool) -> None:
+    """Of texts that share a pair with a query, that one is first which shares more characters; they find nothing."""
+    memory = scratch.memory
+    memory.remember_many(["\u4e50\u8c31\u5728\u8fd9\u91cc", "\u97f3\u4e50\u54c1", "\u97f3\u4e50\u5929"])
+    if folded:
+        memory.remember_many([f"Tree {n}: a fir." for n in range(256)])
+
+    found = told(memory.recall("\u97f3\u4e50\u5546\u54c1", mode=Mode.LEXICAL))
+
+    assert found == ["\u97f3\u4e50\u54c1", "\u97f3\u4e50\u5929"]
+
+
 def test_a_folded_word_index_answers_as_the_tail_does(scratch: Scratch) -> None:
     """What was folded into the index and what came after it are found together; of equals the newer is first."""
     scratch.memory.remember_many([f"Tree {n}: a fir." for n in range(256)])

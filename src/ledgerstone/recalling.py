@@ -33,7 +33,7 @@ from ledgerstone.core.words import query_words, token
 from ledgerstone.errors import CorruptionError, NotFoundError, UsageError
 from ledgerstone.identity import Identity, Visible
 from ledgerstone.reading import Chain, Reading
-from ledgerstone.search import OWN, Meaning, Sieve, counted, indexed, search, together
+from ledgerstone.search import OWN, Meaning, Sieve, counted, indexed, query_tokens, search, together
 from ledgerstone.semantic import Lane as Encoding
 from ledgerstone.semantic import Raised, Scorer, judged, raised
 from ledgerstone.store.protocol import LAST, NOW, Candidate, Reader, View
@@ -487,7 +487,7 @@ def _searched(asked: Asked, words: Mapping[str, int]) -> tuple[Candidates, list[
     hits: list[tuple[int, int, int, bool]] = []
     notices: dict[str, None] = {}
     occurring = 0
-    tokens = frozenset(map(token, words))
+    tokens = query_tokens(words).keys()
     counts = []
     for sight in asked.sights:
         number = sight.where.number

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from ledgerstone.core import concepts, ranking
 from ledgerstone.core.values import Kind, Trust
-from ledgerstone.core.words import MAX_QUERY_WORDS, token
+from ledgerstone.core.words import MAX_QUERY_WORDS, characters, token
 from ledgerstone.store.protocol import LAST, NOW, Candidate, Reader, Terms, View, WordRow
 
 # How many postings one search may read from the index: so many, or a sixth of the records where those are more, since
@@ -26,6 +26,8 @@ NEAR: Final = 64
 LOOK: Final = 4
 # What a query's own word counts; related ones count less.
 OWN: Final = concepts.OWN_WEIGHT
+# What a Han character of the query's pairs counts: it ranks what words found, and finds nothing by itself.
+CHARACTER: Final = 100
 
 
 class Hit(NamedTuple):
@@ -192,48 +194,51 @@ def search(
 
     ``words`` maps each word to what it counts, in thousandths of a query's own word. The rarest words are read first,
     within what one search may read; a word that no longer fits is left out of the candidates (never of the score) and a
-    notice says so. ``meaning`` then has its say. What stands beside a hit in its source gains from it, as far as
-    standing side by side means anything there. Ties go to the newer record. ``here`` is what was ``counted`` before;
-    ``among`` all that is searched with it, by which words are chosen and weighed, so that scores can be compared.
+    notice says so. The Han characters of the query's own pairs only rank. ``meaning`` then has its say. What stands
+    beside a hit in its source gains from it, as far as standing side by side means anything there. Ties go to the newer
+    record. ``here`` is what was ``counted`` before of its ``query_tokens``; ``among`` all that is searched with it, by
+    which words are chosen and weighed, so that scores can be compared.
     """
-    tokens = {token(word): thousandths for word, thousandths in words.items()}
+    tokens = query_tokens(words)
     if not tokens and meaning is None:
         return Found([], (), 0)
-    index, holding = here or counted(reader, number, indexed(reader, number), tokens)
+    index, holding = here or counted(reader, number, indexed(reader, number), tokens.keys())
     corpus, spread = among or Counted(index, holding)
     fresh: dict[int, list[str]] = {}
     for word in tokens.keys() & index.tail.keys():
         for position in index.tail[word]:
             fresh.setdefault(position, []).append(word)
     own = [word for word, thousandths in tokens.items() if thousandths == OWN]
-    beside = [word for word, thousandths in tokens.items() if thousandths != OWN]
+    signs = [word for word, thousandths in tokens.items() if thousandths == CHARACTER]
+    beside = [word for word, thousandths in tokens.items() if thousandths not in {OWN, CHARACTER}]
     # A query's own words are not crowded out by words related to them. Which of them count is the same wherever it is
     # searched; which are read first is a matter of what they cost here.
-    chosen = [ranking.rarest(lane, spread, MAX_QUERY_WORDS) for lane in (own, beside)]
+    chosen = [ranking.rarest(lane, spread, MAX_QUERY_WORDS) for lane in (own, beside, signs)]
     kept = [word for lane in chosen for word in ranking.rarest(lane, holding, MAX_QUERY_WORDS) if holding[word]]
-    weights = {word: max(1, ranking.idf(corpus.documents, spread[word]) * tokens[word] // OWN) for word in kept}
+    worth = {word: max(1, ranking.idf(corpus.documents, spread[word]) * tokens[word] // OWN) for word in kept}
+    weights = {word: weight for word, weight in worth.items() if tokens[word] != CHARACTER}
     gathered = _gather(reader, number, weights, holding, max(POSTING_BUDGET, index.documents // POSTING_SHARE))
     for position, held in fresh.items():
         weight = sum(weights.get(word, 0) for word in held)
         if weight:
             gathered.weights[position] = weight
-    scored = ranking.scorer(weights, ranking.Corpus(corpus.documents, corpus.length))
+    scored = ranking.scorer(worth, ranking.Corpus(corpus.documents, corpus.length))
     rows = _best(reader, number, gathered.weights, sieve)
-    held_by = _held(rows, weights, gathered.postings, fresh)
+    held_by = _held(rows, worth, gathered.postings, fresh)
     scores = {row.position: scored(row.words, row.length, held_by[row.position]) for row in rows}
     left = gathered.left_out
-    notices = (f"{left} of {len(kept)} query words are too common here to find candidates by",) if left else ()
+    notices = (f"{left} of {len(weights)} query words are too common here to find candidates by",) if left else ()
     if meaning is not None:
         raised, said = meaning(number, scores, sieve)
         more = list(reader.words_of(number, [position for position in raised if position not in scores]))
-        held_by |= _held(more, weights, gathered.postings, fresh)
+        held_by |= _held(more, worth, gathered.postings, fresh)
         rows += more
         scores, notices = dict(raised), (*notices, *said)
     if any(row.source is not None for row in rows):
         lines = _around(reader, number, rows, scores, sieve)
         gained = ranking.beside(scores, lines, ranking.cohesion(lines, gathered.weights))
         near = list(reader.words_of(number, _near(gained, scores, gathered.weights)))
-        held_by |= _held(near, weights, gathered.postings, fresh)
+        held_by |= _held(near, worth, gathered.postings, fresh)
         scores |= {row.position: scored(row.words, row.length, held_by[row.position]) for row in near}
         scores = _placed(rows, scores, lines, gained, held_by)
     asked, looked_at = frozenset(own), {row.position: row.words for row in rows}
@@ -250,6 +255,13 @@ def search(
         for score, position in sorted(zip(scores.values(), scores, strict=True), reverse=True)[:limit]
     ]
     return Found(found, notices, sum(1 for word in own if holding[word]))
+
+
+def query_tokens(words: Mapping[str, int]) -> dict[str, int]:
+    """What a search looks up and what each counts: the tokens of its words, and the characters of the query's own."""
+    found = {token(word): thousandths for word, thousandths in words.items()}
+    signs = characters(word for word, thousandths in found.items() if thousandths == OWN)
+    return found | {sign: CHARACTER for sign in signs if sign not in found}
 
 
 def indexed(reader: Reader, number: int) -> Index:

@@ -16,6 +16,7 @@ from ledgerstone.core.words import (
     MAX_QUERY_WORDS,
     MAX_WORD_CHARACTERS,
     STOP_WORDS,
+    characters,
     index_words,
     postings,
     query_words,
@@ -199,6 +200,14 @@ def test_query_words_are_unique_and_limited() -> None:
     assert every == [f"w{n}" for n in range(40)]
     assert query_words(text) == every[:MAX_QUERY_WORDS]
     assert query_words(text, 3) == every[:3]
+
+
+def test_han_characters_of_pairs_are_told_apart() -> None:
+    """Each once, in order, less those that are words already; Latin, Kana, Hangul and Thai have none."""
+    asked = query_words("\u97f3\u4e50\u8bfe\u3002\u4e50 tune \U00020000\u3402", None)
+
+    assert characters(asked) == ["\u97f3", "\u8bfe", "\U00020000", "\u3402"]
+    assert characters(query_words("caf\u00e9 \u304a\u3061\u3083 \ud55c\uad6d \u0e19\u0e49\u0e33")) == []
 
 
 def test_stop_words_are_as_cutting_gives_them() -> None:

@@ -62,6 +62,24 @@ def query_words(text: str, limit: int | None = MAX_QUERY_WORDS) -> list[str]:
     return list(dict.fromkeys(map(_stem, telling or words)))[:limit]
 
 
+def characters(words: Iterable[str]) -> list[str]:
+    """The Han characters that a query's words are pairs of, unique and in order, less those that are words of it.
+
+    Most mean something by themselves, as no letter or syllable does: texts that say one thing often share no pair.
+    Nie, Gao, Zhang and Zhou, On the Use of Words and N-grams for Chinese Information Retrieval (2000).
+    """
+    there = dict.fromkeys(words)
+    text = "".join(there)
+    return [] if text.isascii() else [sign for sign in dict.fromkeys(text) if _is_han(sign) and sign not in there]
+
+
+def _is_han(sign: str) -> bool:
+    return any(first <= sign <= last for first, last in _HAN)
+
+
+_HAN: Final = (("\u3400", "\u4dbf"), ("\u4e00", "\u9fff"), ("\uf900", "\ufaff"), ("\U00020000", "\U0003ffff"))
+
+
 def telling(text: str) -> bool:
     """Whether a text has a word that is no stop word: only then can a query call it by its words."""
     return not STOP_WORDS.issuperset(_cut(text))
