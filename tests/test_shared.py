@@ -20,6 +20,8 @@ from ledgerstone import (
     Scope,
     UsageError,
 )
+from ledgerstone.core import canonical, rendering
+from ledgerstone.entrypoints import wire
 from ledgerstone.forgetting import WIDER as WIDER_STAYS
 from tests.memories import ADA, BOB, ELSEWHERE, HOMELESS, MODEL, THERE, Scratch
 
@@ -388,3 +390,46 @@ def test_an_act_is_not_tried_by_whoever_may_not_do_it(scratch: Scratch) -> None:
         scratch.by(BOBS).isolate(project, dry_run=True)
 
     scratch.memory.isolate(project, dry_run=True)
+
+
+def test_entries_of_shared_namespaces_say_which(scratch: Scratch, shared: str) -> None:
+    """By name, in every shape, at the budget's cost; where the scope tells nothing is added, and no name, its id."""
+    ada = scratch.memory
+    other = ada.share("guests `of` honour")
+    ada.remember("The cedar of the guests.", namespace=other)
+
+    context = ada.recall("cedar", mode=Mode.LEXICAL)
+    lean = {entry["text"]: entry.get("namespace_name") for entry in wire.recalled(context)["items"]}
+
+    assert lean == {
+        "The cedar of the project.": None,
+        "The cedar of the team.": "team",
+        "The cedar of the guests.": "guests `of` honour",
+    }
+    assert [one.get("namespace_name") for one in wire.page(ada.list_records())["items"]] == [
+        None,
+        "team",
+        "guests `of` honour",
+    ]
+    block = rendering.markdown(context)
+    assert "note, shared `team`, user_explicit" in block
+    assert "note, shared `` guests `of` honour ``, user_explicit" in block
+    entries = [wire.recalled(context)["items"]]
+    assert context.bytes >= len(canonical.encode(entries))
+    found = next(item.record for item in context.items if item.record.namespace == shared)
+    assert wire.record(found)["namespace_name"] == "team"
+    assert ada.remember("Another.", namespace=shared).record.namespace_name == "team"
+
+
+def test_a_shared_namespace_without_a_name_says_its_id(scratch: Scratch, shared: str) -> None:
+    """Once its name was erased with all of it; what is said there later shows the id."""
+    ada = scratch.memory
+    assert wire.recalled(ada.recall("team"))["items"][0]["namespace_name"] == "team"
+
+    ada.forget(f"namespace:{shared}", dry_run=False)
+    record = ada.remember("The cedar of the team, again.", namespace=shared).record
+
+    context = ada.recall("team")
+    entry = wire.recalled(context)["items"][0]
+    assert (record.namespace_name, entry["text"], entry["namespace_name"]) == (None, record.text, shared)
+    assert f"shared `{shared}`" in rendering.markdown(context)

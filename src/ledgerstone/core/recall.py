@@ -98,7 +98,8 @@ def _check_worded_filters(policy: Policy) -> None:
 def lean(record: Record, lane: Lane | None = None) -> dict[str, Any]:
     """A record as an entry of a context: what a model needs and no more, since the budget pays for it.
 
-    Always address, text, kind, scope and trust; key, status, due, standing and lane where they say something.
+    Always address, text, kind, scope and trust; key, status, due, standing and lane where they say something, and of a
+    shared namespace its name, or its id where that was erased.
     """
     entry: dict[str, Any] = {
         "id": record.address,
@@ -107,6 +108,8 @@ def lean(record: Record, lane: Lane | None = None) -> dict[str, Any]:
         "scope": record.scope.value,
         "trust": record.trust.word,
     }
+    if record.scope is Scope.SHARED:
+        entry["namespace_name"] = record.namespace_name or record.namespace
     if record.key is not None:
         entry["key"] = record.key
     if record.status is not Status.ACTIVE:

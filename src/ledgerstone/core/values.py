@@ -303,7 +303,8 @@ class Policy:
 class Record:
     """One version of a memory as it is returned: every field from its signed entry, its stamp and its leaf.
 
-    ``promoted`` is the digest that it had in the namespace where it came from.
+    ``promoted`` is the digest that it had in the namespace where it came from. ``namespace_name`` is that of a shared
+    namespace, since its scope does not tell one from another; None in every other scope, and once it was erased.
     ``text`` and what else was content is ``None`` when the content was erased. ``notices`` says in plain words
     what is to be known of the answer that it came in, and is no part of what it is.
     """
@@ -340,6 +341,7 @@ class Record:
     sources: tuple[str, ...] = ()
     covers: tuple[str, ...] = ()
     promoted: str | None = None
+    namespace_name: str | None = None
     reason: str | None = None
     ended_by: int | None = None
     notices: tuple[str, ...] = field(default=(), compare=False, repr=False)

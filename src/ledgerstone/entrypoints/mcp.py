@@ -347,7 +347,15 @@ def _object(required: Mapping[str, Any], optional: Mapping[str, Any]) -> dict[st
 RANGE: Final = _object({"offset": INTEGER, "characters": INTEGER}, {"next_offset": INTEGER})
 ENTRY: Final = _object(
     {"id": STRING, "text": TEXT, "kind": STRING, "scope": STRING, "trust": STRING},
-    {"key": STRING, "status": STRING, "due": STRING, "standing": STRING, "lane": STRING, "range": RANGE},
+    {
+        "namespace_name": STRING,
+        "key": STRING,
+        "status": STRING,
+        "due": STRING,
+        "standing": STRING,
+        "lane": STRING,
+        "range": RANGE,
+    },
 )
 ENTRIES: Final = {"type": "array", "items": ENTRY}
 COUNTS: Final = {"type": "object", "additionalProperties": INTEGER}
@@ -360,6 +368,7 @@ RECORD: Final = _object(
     },
     {
         **dict.fromkeys(("session", "host", "key", "source", "title", "place", "reason", "promoted"), STRING),
+        "namespace_name": STRING,
         **dict.fromkeys(("due", "valid_from", "valid_until", "expires"), STRING),
         **dict.fromkeys(("tags", "triggers", "sources", "covers"), STRINGS),
         "ended_by": INTEGER,
@@ -376,7 +385,7 @@ WRITTEN: Final = _object(
         "commit": STRING,
     },
     {
-        **dict.fromkeys(("notice", "key", "status"), STRING),
+        **dict.fromkeys(("notice", "namespace_name", "key", "status"), STRING),
         "notices": STRINGS,
         "replaced": ENTRY,
         "similar": {"type": "array", "items": SIMILAR},

@@ -11,7 +11,7 @@ import click
 from ledgerstone.core.rendering import count as count  # noqa: PLC0414 - shown with the rest
 from ledgerstone.core.rendering import one_line as one_line  # noqa: PLC0414 - shown with the rest
 from ledgerstone.core.rendering import plain as plain  # noqa: PLC0414 - likewise
-from ledgerstone.core.values import Lane, Refusal, Standing, Status, time_text
+from ledgerstone.core.values import Lane, Refusal, Scope, Standing, Status, time_text
 
 if TYPE_CHECKING:
     from ledgerstone.core.values import Event, Forgotten, Record
@@ -48,6 +48,8 @@ def entry(record: Record, *, lane: Lane | None = None, width: int | None = None,
     ``width`` is a terminal's, and wraps both; ``brief`` leaves out what a long text has beyond its first lines.
     """
     words = [record.kind.value, record.scope.value, record.trust.word]
+    if record.scope is Scope.SHARED:
+        words[1] += f" {one_line(record.namespace_name or record.namespace)}"
     if record.status is not Status.ACTIVE:
         words[0] += f" {record.status.value}"
     if record.standing is not Standing.CURRENT:
