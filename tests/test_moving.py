@@ -262,6 +262,22 @@ def test_a_store_that_is_ahead_is_not_replaced_unasked(home: Home, backup: Path)
     assert dump(home.path) == before
 
 
+def test_newer_commits_are_not_replaced_beside_what_is_foreign(home: Home, backup: Path) -> None:
+    """A store that is refused for its schema still says how far it goes, though nothing is remembered of it."""
+    said(home.path, "written after the backup")
+    connection = plain_client(home.path)
+    connection.execute("CREATE VIEW planted AS SELECT 1")
+    connection.close()
+    shutil.rmtree(home.path.with_name("state"))
+    before = dump(home.path)
+
+    with pytest.raises(ConflictError, match="does not contain commit"):
+        restored(backup, home.path)
+
+    assert dump(home.path) == before
+    assert restored(backup, home.path, accept=True).abandoned
+
+
 def test_what_a_restore_gives_up_stays_on_record(home: Home, backup: Path) -> None:
     """Accepted, the head that was given up stands in the audit trail, and its commits in the file beside."""
     address = said(home.path, "written after the backup")
