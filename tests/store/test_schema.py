@@ -140,6 +140,16 @@ def test_where_history_stood_only_a_backup_helps(home: Home, script: str) -> Non
     assert dump(home.path) == before
 
 
+def test_a_schema_that_nobody_can_read_leads_to_a_backup(home: Home) -> None:
+    """Where SQLite makes nothing of the schema's text, no verification opens the file, and none is advised."""
+    plant(home, "PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = 'CREATE TABLE link(' WHERE name = 'link'")
+
+    with pytest.raises(CorruptionError, match="malformed database schema") as refusal:
+        unchecked(home)
+
+    assert "ledgerstone restore" in refusal.value.hint
+
+
 def test_what_else_is_wrong_is_found_beside_what_is_foreign(home: Home) -> None:
     """A planted view hides no other fault, and a rebuild is refused as ever, so that the view stays too."""
     plant(home, "CREATE VIEW planted AS SELECT 1; UPDATE content SET salt = zeroblob(32) WHERE row = 2 << 40 | 1")

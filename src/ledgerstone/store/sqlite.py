@@ -16,7 +16,14 @@ from urllib.parse import quote
 
 import apsw
 
-from ledgerstone.errors import FormatError, StoreError, UnavailableError, UnknownOutcomeError, UsageError
+from ledgerstone.errors import (
+    CorruptionError,
+    FormatError,
+    StoreError,
+    UnavailableError,
+    UnknownOutcomeError,
+    UsageError,
+)
 from ledgerstone.store import schema
 from ledgerstone.store.rows import TRANSLATED, TRIPPED, SqliteReader, SqliteWriter, check_tripped
 
@@ -112,6 +119,12 @@ def _opening(path: Path) -> Iterator[None]:
             yield
         except apsw.NotADBError as error:
             raise FormatError(f"{path} is not a Ledgerstone store: {error}") from error
+        except apsw.CorruptError as error:
+            # What does not open is not verified either.
+            raise CorruptionError(
+                f"{path} is damaged: {error}",
+                hint="keep the file as it is, and restore a backup: ledgerstone restore FILE",
+            ) from error
         except apsw.CantOpenError as error:
             raise UnavailableError(
                 f"{path} cannot be opened: {error}",
