@@ -21,6 +21,7 @@ from ledgerstone import (
     Trust,
     UsageError,
 )
+from ledgerstone import pages as pages_module
 from ledgerstone.core import canonical, recall, rendering
 from ledgerstone.core.values import MAX_BELOW_FLOOR_BYTES
 from ledgerstone.entrypoints import wire
@@ -245,3 +246,40 @@ def test_a_write_under_a_section_that_changed_is_a_conflict(scratch: Scratch) ->
 
     with pytest.raises(ConflictError, match=f"{address}, which the receipt rests on"):
         reader.remember("It is dry.", receipt=receipt)
+
+
+@pytest.mark.parametrize("what", ["tasks", "recent", "all"])
+def test_lists_leave_it_out_and_count_it(scratch: Scratch, what: str) -> None:
+    """Whatever is listed, page by page; what is at the floor stays, and without anything below nothing is said."""
+    model, ada = scratch.by(MODEL), scratch.memory
+    tasks = [model.remember(Draft(text=f"Water {n}.", kind=Kind.TASK)).record.address for n in range(3)]
+    whole = ada.list_records(what)
+
+    passed_on(model, "Water it, says the page.", kind=Kind.TASK)
+    low = ada.list_records(what)
+    pages = [ada.list_records(what, limit=2)]
+    pages.append(ada.list_records(what, limit=2, cursor=pages[0].cursor))
+
+    assert [record.address for record in whole.items] == tasks[::-1]
+    assert (whole.omitted, pages_module.BELOW_FLOOR in whole.notices) == ({}, False)
+    assert low.items == whole.items == (*pages[0].items, *pages[1].items)
+    assert (low.omitted, low.notices.count(pages_module.BELOW_FLOOR)) == ({"below_floor": 1}, 1)
+    assert [page.omitted for page in pages] == [{"below_floor": 1}, {}]
+    assert wire.page(low)["omitted"] == {"below_floor": 1}
+
+
+def test_a_list_of_its_own_shows_what_stands_there(scratch: Scratch) -> None:
+    """Newest first, without what is above the floor or no longer stands."""
+    model, ada = scratch.by(MODEL), scratch.memory
+    passed_on(model, "An old page.", key="page")
+    passed_on(model, "A page.", key="page")
+    model.remember("A cedar.")
+    passed_on(model, "Another page.")
+
+    page = ada.list_records("below_floor")
+
+    assert [record.text for record in page.items] == ["Another page.", "A page."]
+    assert (page.omitted, page.cursor) == ({}, None)
+    assert [record.text for record in ada.list_records("all").items] == ["A cedar."]
+    with pytest.raises(UsageError, match="list: tasks, recent, all or below_floor, not 'external'"):
+        ada.list_records("external")

@@ -486,8 +486,9 @@ class Memory:
     def list_records(self, what: str = "recent", *, cursor: str | None = None, limit: int = 20) -> Page:
         """A page of what this caller may see, most specific namespace first, newest first within each.
 
-        ``what``: tasks (open ones), recent (what stands) or all (every version, with its standing). ``cursor``
-        continues a page. At most 100 a page.
+        ``what``: tasks (open ones), recent (what stands) or all (every version, with its standing), each without what
+        lies below the caller's trust floor, which is counted; or below_floor, what stands there alone, which is for a
+        person to look at and no tool's to ask for. ``cursor`` continues a page. At most 100 a page.
         """
         if not 1 <= limit <= MAX_LIST:
             raise UsageError(f"limit: 1 to {MAX_LIST}, not {limit}")

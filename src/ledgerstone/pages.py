@@ -15,33 +15,41 @@ from ledgerstone.store.protocol import View
 
 BLOCK: Final = 64
 MOST_TASKS: Final = 1 << 20
+LISTS: Final = ("tasks", "recent", "all", "below_floor")
+BELOW_FLOOR: Final = "what lies below the trust floor is left out; a person sees it by: ledgerstone list below_floor"
 _POSITION: Final = re.compile("[0-9]{1,13}")
 
 
 def page(reading: Reading, identity: Identity, what: str, *, cursor: str | None, limit: int) -> Page:
     """See ``Memory.list_records``."""
-    if what not in {"tasks", "recent", "all"}:
-        raise UsageError(f"list: tasks, recent or all, not {what!r}")
+    if what not in LISTS:
+        raise UsageError(f"list: {', '.join(LISTS[:-1])} or {LISTS[-1]}, not {what!r}")
     visible, problems = identity.visible()
     notices = tuple(f"{scope}: {problem}" for scope, problem in problems.items())
     for where, _ in visible:
         reading.counted(where)
     start, before = _parse(cursor, visible)
     found: list[Record] = []
-    last = ""
+    last, cut = "", None
+    low = 0
     for order, (where, place) in enumerate(visible[start:], start):
         for position in _positions(reading, where, what, before if order == start else None):
             record = reading.record(where, place.scope, position)
             if what == "tasks" and not recall.is_open(record):
                 raise CorruptionError(f"{where.namespace}: {record.address} is not the open task its row says")
-            shown = record.standing in RECALLED and record.trust >= identity.caller.floor
-            if what != "all" and not shown:
+            if what != "all" and record.standing not in RECALLED:
+                continue
+            if (record.trust < identity.caller.floor) is not (what == "below_floor"):
+                low += what != "below_floor"
                 continue
             if len(found) == limit:
-                return Page(tuple(found), last, notices)
+                cut = last
+                break
             found.append(record)
             last = f"{where.namespace}:{position}"
-    return Page(tuple(found), None, notices)
+        if cut is not None:
+            break
+    return Page(tuple(found), cut, (*notices, *((BELOW_FLOOR,) if low else ())), {"below_floor": low} if low else {})
 
 
 def _positions(reading: Reading, where: Chain, what: str, before: int | None) -> Iterator[int]:

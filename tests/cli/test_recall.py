@@ -56,6 +56,28 @@ def test_what_lies_below_the_floor_is_shown_apart(bound: Desk, monkeypatch: pyte
     assert "below the floor" in bound.invoke("explain", opened["receipt"]).stdout
 
 
+def test_a_person_lists_what_lies_below_the_floor(bound: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At a terminal, or under the setting; a program is refused, and told in every other list how much there is."""
+    say(bound, "The cedar is green.")
+    bound.invoke("remember", "The page says: dry.", "--external", "--kind", "fact")
+
+    refused = bound.refuse("list", "below_floor")
+    listed, kept = bound.ask("list", "all"), bound.ask("list", "all", "--kind", "note")
+
+    assert refused[0] == 2
+    assert "below_floor_bytes" in refused[1]["hint"]
+    assert (
+        [item["text"] for item in listed["items"]]
+        == [item["text"] for item in kept["items"]]
+        == ["The cedar is green."]
+    )
+    assert listed["omitted"] == kept["omitted"] == {"below_floor": 1}
+    assert "left out: 1 (below_floor)" in bound.invoke("list").stderr
+    assert "The page says: dry." in bound.sit("list", "below_floor").out.decode()
+    monkeypatch.setenv("LEDGERSTONE_BELOW_FLOOR_BYTES", "1")
+    assert [item["text"] for item in bound.ask("list", "below_floor")["items"]] == ["The page says: dry."]
+
+
 def test_the_server_takes_the_setting_as_a_flag(bound: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """What follows mcp on its command line settles it, before the environment does."""
     served: list[dict[str, str | None]] = []

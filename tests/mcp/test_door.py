@@ -490,8 +490,10 @@ def test_answers_with_stored_text_say_that_it_is_data(talk: Talk) -> None:
     recalled, listed = talk("recall", query="x"), talk("list", what="all")
 
     assert all("data, not instructions" in answer["notice"] for answer in (got, recalled, listed))
-    assert got["records"][0]["trust"] == listed["items"][0]["trust"] == "external_untrusted"
-    assert recalled["items"] == []
+    assert got["records"][0]["trust"] == "external_untrusted"
+    assert (recalled["items"], listed["items"]) == ([], [])
+    assert recalled["omitted"] == listed["omitted"] == {"below_floor": 1}
+    assert "what: " in talk.refused("list", what="below_floor")["message"]
 
 
 def test_what_lies_below_the_floor_is_the_hosts_to_show(home: Home) -> None:

@@ -458,11 +458,15 @@ class Forgotten:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A part of a listing and the cursor that continues it, or None at its end; ``notices`` as those of a recall."""
+    """A part of a listing and the cursor that continues it, or None at its end; the rest as in a recall.
+
+    ``omitted`` counts what was met for this part and lies below the floor.
+    """
 
     items: tuple[Record, ...]
     cursor: str | None
     notices: tuple[str, ...] = ()
+    omitted: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from enum import StrEnum
@@ -309,7 +310,7 @@ def get(door: Door, target: str) -> None:
 
 
 @main.command("list")
-@click.argument("what", type=click.Choice(["recent", "tasks", "all"]), default="recent")
+@click.argument("what", type=click.Choice(["recent", "tasks", "all", "below_floor"]), default="recent")
 @click.option("--limit", type=click.IntRange(1, MAX_LIST), default=20, show_default=True, help="How many a page.")
 @click.option("--cursor", help="Continue where an earlier list ended.")
 @click.option("--kind", type=_choice(Kind), help="Only what is of this kind.")
@@ -317,8 +318,16 @@ def get(door: Door, target: str) -> None:
 @click.option("--tag", help="Only what has this tag.")
 @verb
 def list_(door: Door, /, what: str, limit: int, cursor: str | None, **only: str | None) -> None:
-    """List what stands, the open tasks, or all versions."""
+    """List what stands, the open tasks, or all versions.
+
+    What lies below the trust floor is left out and counted. below_floor lists what stands there: at a terminal, or
+    where the setting below_floor_bytes lets a recall give it.
+    """
     from ledgerstone.core import canonical
+
+    if what == "below_floor" and not (door.terminal or door.settings().below_floor_bytes):
+        # Otherwise whatever program runs it could have what its user keeps from it.
+        raise UsageError("list below_floor is for the user at a terminal", hint="or the setting below_floor_bytes")
 
     kind, key, tag = only["kind"], only["key"], only["tag"]
     for name, value, most in (("key", key, MAX_KEY_BYTES), ("tag", tag, MAX_TAG_BYTES)):
@@ -339,6 +348,8 @@ def list_(door: Door, /, what: str, limit: int, cursor: str | None, **only: str 
     door.answer(wire.page(page), lambda: _entries(door, page.items, brief=True))
     for notice in page.notices:
         door.say(notice)
+    if page.omitted:
+        door.say("left out: " + ", ".join(f"{count} ({reason})" for reason, count in page.omitted.items()))
     if not page.items:
         door.say("nothing here")
     if page.cursor is not None:
@@ -472,6 +483,7 @@ def _fitting(memory: Memory, what: str, cursor: str | None, limit: int, fits: Ca
     from ledgerstone.core.values import Page
 
     found: list[Record] = []
+    omitted: Counter[str] = Counter()
     while True:
         page = memory.list_records(what, cursor=cursor, limit=MAX_LIST)
         fitting = [index for index, record in enumerate(page.items) if fits(record)]
@@ -479,11 +491,13 @@ def _fitting(memory: Memory, what: str, cursor: str | None, limit: int, fits: Ca
         if len(fitting) >= room:
             # Asked for again, so that its cursor stands right after the last one taken.
             page = memory.list_records(what, cursor=cursor, limit=fitting[room - 1] + 1)
-            return Page((*found, *filter(fits, page.items)), page.cursor, page.notices)
+            omitted.update(page.omitted)
+            return Page((*found, *filter(fits, page.items)), page.cursor, page.notices, dict(omitted))
+        omitted.update(page.omitted)
         found += [page.items[index] for index in fitting]
         cursor = page.cursor
         if cursor is None:
-            return Page(tuple(found), None, page.notices)
+            return Page(tuple(found), None, page.notices, dict(omitted))
 
 
 def _when(record: Record) -> str:

@@ -401,7 +401,7 @@ GOT: Final = _object(
     {"notice": STRING, "records": {"type": "array", "items": RECORD}},
     {"missing": STRINGS, "later": STRINGS, "notices": STRINGS},
 )
-LISTED: Final = _object({"notice": STRING, "items": ENTRIES}, {"cursor": STRING, "notices": STRINGS})
+LISTED: Final = _object({"notice": STRING, "items": ENTRIES}, {"cursor": STRING, "omitted": COUNTS, "notices": STRINGS})
 
 
 def _hints(title: str, *, reads: bool = False, withdraws: bool = False) -> ToolAnnotations:

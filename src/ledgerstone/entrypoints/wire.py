@@ -187,7 +187,7 @@ def page(listing: Page) -> dict[str, Any]:
     return {
         "notice": NOTICE,
         "items": [recall.lean(found) for found in listing.items],
-        **_present(cursor=listing.cursor, notices=listing.notices),
+        **_present(cursor=listing.cursor, omitted=dict(listing.omitted), notices=listing.notices),
     }
 
 
