@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pytest
 
-from ledgerstone import Act, Draft, Memory, Mode, Policy, ProjectHints, RuleError, Scope, UsageError
+from ledgerstone import Act, Draft, Kind, Memory, Mode, Policy, ProjectHints, RuleError, Scope, UsageError
 from ledgerstone.core.entries import RecordEntry, decode_entry
 from ledgerstone.store import open_store
 from tests.core.test_credentials import REAL
@@ -44,6 +44,29 @@ def test_a_credential_is_not_written(scratch: Scratch, field: str) -> None:
 
     assert scratch.heads() == before
     assert scratch.memory.remember(Draft(text="a note")).record.text == "a note"
+
+
+def test_a_reason_passes_by_the_name_of_its_rule(scratch: Scratch) -> None:
+    """To close, retract or forget; without the name, or with another rule's, nothing is done."""
+    memory = scratch.memory
+    task = memory.remember(Draft(text="mend the kettle", kind=Kind.TASK)).record.address
+    pot, pan = (memory.remember(text).record.address for text in ("the pot is tin", "the pan is iron"))
+    acts: list[Callable[[list[str]], object]] = [
+        lambda allowed: memory.close_task(task, reason=TOKEN, allow_secrets=allowed),
+        lambda allowed: memory.retract(pot, reason=TOKEN, allow_secrets=allowed),
+        lambda allowed: memory.forget(pan, reason=TOKEN, allow_secrets=allowed, dry_run=False),
+    ]
+
+    for act in acts:
+        before = scratch.heads()
+        for allowed in ([], ["github_pat"]):
+            with pytest.raises(RuleError, match="reason, characters 1 to 26: gitlab_pat"):
+                act(allowed)
+        assert scratch.heads() == before
+        act(["gitlab_pat"])
+        assert scratch.heads() != before
+
+    assert memory.get(pot.partition("@")[0]).reason == TOKEN
 
 
 def test_what_was_let_pass_is_on_record(scratch: Scratch) -> None:

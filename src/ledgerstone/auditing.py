@@ -105,11 +105,13 @@ def _event(
     at, principal, namespace = stamp.at, stamp.principal, where.namespace
     operation, target, refusal, count = entry.noun, None, None, 1
     previous = new = None
+    overrides: tuple[str, ...] = ()
     match entry:
         case RecordEntry():
             operation = "remember" if entry.promotion is None else "promote"
             target = f"{entry.memory}@{entry.version}"
             previous, new = entry.version - 1, entry.version
+            overrides = entry.overrides
         case CloseEntry() | RetractEntry():
             target = f"{entry.memory}@{entry.version}"
             previous, new = entry.version - 1, entry.version
@@ -151,6 +153,7 @@ def _event(
         count=count,
         previous_version=previous,
         new_version=new,
+        overrides=overrides,
         sequence=header.sequence,
         place=index,
     )

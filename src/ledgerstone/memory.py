@@ -333,11 +333,12 @@ class Memory:
         *,
         reason: str | None = None,
         idempotency_key: str | None = None,
+        allow_secrets: Sequence[str] = (),
         receipt: str | None = None,
     ) -> Remembered:
         """Close an open task; its text stays as it was, its next version says closed.
 
-        ``receipt`` as in ``remember``.
+        ``receipt`` as in ``remember``, and ``allow_secrets`` too, but that no entry says what passed in a reason.
         """
         return remembering.end(
             self._ledger,
@@ -347,6 +348,7 @@ class Memory:
             reason=reason,
             reject=False,
             idempotency_key=idempotency_key,
+            allow_secrets=allow_secrets,
             receipt=receipt,
         )
 
@@ -357,12 +359,13 @@ class Memory:
         reason: str,
         reject: bool = False,
         idempotency_key: str | None = None,
+        allow_secrets: Sequence[str] = (),
         receipt: str | None = None,
     ) -> Remembered:
         """Withdraw a memory: it leaves recall, history keeps it.
 
         With ``reject`` its value is remembered as wrong: said again under the same key it is held, and not current.
-        What has the origin user is never held. ``receipt`` as in ``remember``.
+        What has the origin user is never held. ``allow_secrets`` and ``receipt`` as in ``close_task``.
         """
         return remembering.end(
             self._ledger,
@@ -372,6 +375,7 @@ class Memory:
             reason=reason,
             reject=reject,
             idempotency_key=idempotency_key,
+            allow_secrets=allow_secrets,
             receipt=receipt,
         )
 
@@ -381,6 +385,7 @@ class Memory:
         *,
         reason: str | None = None,
         keep: Sequence[str] = (),
+        allow_secrets: Sequence[str] = (),
         dry_run: bool = True,
     ) -> Forgotten:
         """Erase texts for good. As a dry run, which is the default, only say what would go.
@@ -394,9 +399,12 @@ class Memory:
         them, unless their addresses are in ``keep``; an erasure entry proves that something was there, and the chain
         still verifies. Takes the grant to forget, and a host that lets its caller; where the host does not, a dry run
         says what would go elsewhere, of what the caller may read. Raises NotFoundError when a target is nothing here.
+        ``allow_secrets`` as in ``close_task``.
         """
         wanted = (targets,) if isinstance(targets, str) else tuple(targets)
-        return forgetting.forget(self._ledger, self.caller, wanted, reason=reason, keep=keep, dry_run=dry_run)
+        # What passes here is written by a block that asks its caller.
+        caller = replace(self.caller, allow_secrets=(*self.caller.allow_secrets, *allow_secrets))
+        return forgetting.forget(self._ledger, caller, wanted, reason=reason, keep=keep, dry_run=dry_run)
 
     def expire(
         self,

@@ -658,6 +658,7 @@ class Reading:
             covers=self._addresses(where, record.covers),
             promoted=self._promoted(where, version.body.position, record),
             namespace_name=self._name(where) if scope is Scope.SHARED else None,
+            overrides=record.overrides,
             reason=None if ended is None else ended.reason,
             ended_by=proven.ended_by or None,
         )

@@ -134,12 +134,13 @@ def end(
     reason: str | None,
     reject: bool,
     idempotency_key: str | None,
+    allow_secrets: Sequence[str],
     receipt: str | None,
 ) -> Remembered:
     """See ``Memory.close_task`` and ``Memory.retract``."""
     from ledgerstone.core import credentials  # noqa: PLC0415 - as above
 
-    credentials.check_text("reason", reason, caller.allow_secrets)
+    credentials.check_text("reason", reason, {*caller.allow_secrets, *allow_secrets})
     request = _Request(verb, [target, reason, reject], idempotency_key)
     with ledger.writes(caller) as block:
         reading = block.reading

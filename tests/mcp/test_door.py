@@ -648,6 +648,8 @@ def test_a_model_lets_no_credential_pass(talk: Talk) -> None:
     assert refused["code"] == "rule"
     assert "gitlab_pat" in refused["message"]
     assert token not in f"{refused} {tried}"
+    assert "--allow-secret" not in refused["hint"]
+    assert "where it is kept" in refused["hint"]
     assert kept["address"]
 
 

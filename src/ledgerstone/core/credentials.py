@@ -101,7 +101,7 @@ def check(draft: Draft, allowed: Collection[str] = ()) -> tuple[str, ...]:
 
 
 def check_text(field: str, text: str | None, allowed: Collection[str] = ()) -> None:
-    """The same for a name or a reason; its entry cannot say what was allowed, so that only the caller's own counts."""
+    """The same for a name or a reason, whose entry cannot say what was allowed."""
     if text is not None:
         _passed(_found([(field, text)]), allowed)
 
@@ -126,7 +126,7 @@ def _passed(places: Iterable[Found], allowed: Collection[str]) -> tuple[str, ...
         raise RuleError(
             f"secret: looks like a credential: {said}",
             rule="secret",
-            hint="leave it out, and say where it is kept; if it is none, the user lets it pass: --allow-secret RULE",
+            hint="leave it out, and say where it is kept; if it is none, the user lets its rule pass: allow_secrets",
         )
     passed = tuple(sorted({each.rule for each in found}))
     if len(passed) > MAX_PASSED:

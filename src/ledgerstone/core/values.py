@@ -305,6 +305,7 @@ class Record:
 
     ``promoted`` is the digest that it had in the namespace where it came from. ``namespace_name`` is that of a shared
     namespace, since its scope does not tell one from another; None in every other scope, and once it was erased.
+    ``overrides`` names the rules by which something in it looks like a credential, and was let pass.
     ``text`` and what else was content is ``None`` when the content was erased. ``notices`` says in plain words
     what is to be known of the answer that it came in, and is no part of what it is.
     """
@@ -342,6 +343,7 @@ class Record:
     covers: tuple[str, ...] = ()
     promoted: str | None = None
     namespace_name: str | None = None
+    overrides: tuple[str, ...] = ()
     reason: str | None = None
     ended_by: int | None = None
     notices: tuple[str, ...] = field(default=(), compare=False, repr=False)
@@ -488,6 +490,7 @@ class Event:
     count: int = 1
     previous_version: int | None = None
     new_version: int | None = None
+    overrides: tuple[str, ...] = ()
     sequence: int = 0
     place: int = 0
 

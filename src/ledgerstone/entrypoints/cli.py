@@ -36,6 +36,7 @@ from ledgerstone.entrypoints import (
     host,
 )
 from ledgerstone.entrypoints.frame import (
+    ALLOW_SECRET,
     HELP,
     IDEMPOTENCY_KEY,
     RECEIPT,
@@ -134,7 +135,7 @@ def main(ctx: click.Context, /, *, read_only: bool, **flags: str | None) -> None
 @click.option("--place", help="The place within that source.")
 @click.option("--external", is_flag=True, help="It passes on what somebody else wrote; this only lowers its trust.")
 @RECEIPT
-@click.option("--allow-secret", multiple=True, metavar="RULE", help="At a terminal: it is no credential. (many)")
+@ALLOW_SECRET
 @IDEMPOTENCY_KEY
 @verb
 def remember(
@@ -151,10 +152,7 @@ def remember(
 
     With - the text is standard input, byte for byte: nothing is stripped.
     """
-    name, allowed = options.pop("idempotency_key"), options.pop("allow_secret")
-    if allowed and not door.terminal:
-        # Otherwise whatever program says it could say that its secret is none.
-        raise UsageError("--allow-secret is for the user at a terminal", hint="or the setting allow_secrets")
+    name, allowed = options.pop("idempotency_key"), options.pop("allow_secrets")
     draft = Draft(
         text=given_text(text),
         kind=None if kind is None else Kind(kind),
@@ -381,12 +379,13 @@ def history(door: Door, memory_id: str) -> None:
 @click.argument("target", metavar="ID")
 @click.option("--reason", help="Why it is done with.")
 @RECEIPT
+@ALLOW_SECRET
 @IDEMPOTENCY_KEY
 @verb
-def close(door: Door, target: str, reason: str | None, receipt: str | None, idempotency_key: str | None) -> None:
+def close(door: Door, /, target: str, **asked: Any) -> None:
     """Close an open task; its text stays as it was."""
     with door.memory() as memory:
-        answer = memory.close_task(target, reason=reason, idempotency_key=idempotency_key, receipt=receipt)
+        answer = memory.close_task(target, **asked)
     written(door, answer)
 
 
@@ -395,14 +394,13 @@ def close(door: Door, target: str, reason: str | None, receipt: str | None, idem
 @click.option("--reason", required=True, help="Why it is withdrawn.")
 @click.option("--reject", is_flag=True, help="Its value is wrong: said again, it is held, unless said at a terminal.")
 @RECEIPT
+@ALLOW_SECRET
 @IDEMPOTENCY_KEY
 @verb
-def retract(
-    door: Door, target: str, reason: str, receipt: str | None, idempotency_key: str | None, *, reject: bool
-) -> None:
+def retract(door: Door, /, target: str, **asked: Any) -> None:
     """Withdraw a memory: it leaves recall, and history keeps it."""
     with door.memory() as memory:
-        answer = memory.retract(target, reason=reason, reject=reject, idempotency_key=idempotency_key, receipt=receipt)
+        answer = memory.retract(target, **asked)
     written(door, answer)
 
 

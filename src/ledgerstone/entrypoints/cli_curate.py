@@ -8,7 +8,7 @@ import click
 
 from ledgerstone.core.values import Scope
 from ledgerstone.entrypoints import host
-from ledgerstone.entrypoints.frame import IDEMPOTENCY_KEY, Door, given_text, moment, verb, written
+from ledgerstone.entrypoints.frame import ALLOW_SECRET, IDEMPOTENCY_KEY, Door, given_text, moment, verb, written
 from ledgerstone.errors import UsageError
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ AT_ONCE: Final = 256
 @click.option("--covers", multiple=True, metavar="ADDRESS", help="A record that the summary stands for. (many)")
 @click.option("--source-of", "sources", multiple=True, metavar="ADDRESS", help="One it rests on besides. (many)")
 @click.option("--key", help="A name for what it is about.")
+@ALLOW_SECRET
 @IDEMPOTENCY_KEY
 @click.option("--plan", is_flag=True, help="Write nothing; show what could be condensed.")
 @click.option(
@@ -43,7 +44,7 @@ def compact(door: Door, /, text: str | None, covers: tuple[str, ...], **asked: A
     What is covered stays, under its address and for precise words. With --plan groups of old records are proposed, and
     nothing is written.
     """
-    write = {name: asked.pop(name) for name in ("sources", "key", "idempotency_key")}
+    write = {name: asked.pop(name) for name in ("sources", "key", "allow_secrets", "idempotency_key")}
     if asked.pop("plan"):
         if text is not None or covers or any(write.values()):
             raise UsageError("compact --plan: writes nothing, so there is no summary and nothing it covers")
@@ -99,9 +100,10 @@ def _told(group: Condensable) -> str:
 @click.argument("target", metavar="ID")
 @click.option("--scope", type=click.Choice([each.value for each in _WIDER]), help="Where to.")
 @click.option("--namespace", metavar="ID", help="One namespace by its id, in place of a scope.")
+@ALLOW_SECRET
 @IDEMPOTENCY_KEY
 @verb
-def promote(door: Door, target: str, scope: str | None, namespace: str | None, idempotency_key: str | None) -> None:
+def promote(door: Door, /, target: str, scope: str | None, **asked: Any) -> None:
     """Let a memory come to a wider scope; prints its address there.
 
     It names what it came from, is trusted no more, and goes when that is erased. Where it stands there already, nothing
@@ -109,12 +111,7 @@ def promote(door: Door, target: str, scope: str | None, namespace: str | None, i
     ledgerstone grants add YOU promote --scope user
     """
     with door.memory() as memory:
-        answer = memory.promote(
-            target,
-            scope=None if scope is None else Scope(scope),
-            namespace=namespace,
-            idempotency_key=idempotency_key,
-        )
+        answer = memory.promote(target, scope=None if scope is None else Scope(scope), **asked)
     written(door, answer)
     if answer.record.source is not None:
         from ledgerstone.entrypoints.shown import one_line

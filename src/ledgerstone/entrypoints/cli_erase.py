@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ledgerstone.core.values import MAX_GET, Retention
-from ledgerstone.entrypoints.frame import UNWELL, YES, Door, beginnings, moment, verb
+from ledgerstone.entrypoints.frame import ALLOW_SECRET, UNWELL, YES, Door, beginnings, moment, verb
 from ledgerstone.errors import UsageError
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ _DRY_RUN: Final = click.option(
 @click.option("--namespace", "namespaces", multiple=True, metavar="ID", help="All of a namespace. (many)")
 @click.option("--host", "hosts", multiple=True, metavar="NAME", help="The name of a program, and no text. (many)")
 @click.option("--reason", help="Why; this stays, so say nothing of the text.")
+@ALLOW_SECRET
 @_KEEP
 @_DRY_RUN
 @YES
@@ -52,7 +53,7 @@ def forget(door: Door, /, targets: tuple[str, ...], reason: str | None, keep: tu
         raise UsageError("forget: what?", hint="a memory, its address or key:NAME; or one of the options")
 
     def act(memory: Memory, *, dry_run: bool) -> Forgotten:
-        return memory.forget(wanted, reason=reason, keep=keep, dry_run=dry_run)
+        return memory.forget(wanted, reason=reason, keep=keep, allow_secrets=asked["allow_secrets"], dry_run=dry_run)
 
     _erase(door, act, dry_run=asked["dry_run"], yes=asked["yes"])
 

@@ -14,7 +14,7 @@ import click
 
 from ledgerstone.core.values import MAX_GET
 from ledgerstone.entrypoints import host
-from ledgerstone.errors import LedgerstoneError, NamespaceError, UnavailableError, UsageError
+from ledgerstone.errors import LedgerstoneError, NamespaceError, RuleError, UnavailableError, UsageError
 
 if TYPE_CHECKING:
     from ledgerstone.core.values import Remembered
@@ -23,13 +23,32 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 
+
+def _by_user(ctx: click.Context, option: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
+    """What only the user may say; otherwise whatever program says it could say that its secret is none."""
+    if value and not ctx.ensure_object(Door).terminal:
+        raise UsageError(f"{option.opts[0]} is for the user at a terminal", hint="or the setting allow_secrets")
+    return value
+
+
 MCP_HINT: Final = "install it from the checkout: pip install '.[mcp]'"
+OVERRIDE_HINT: Final = (
+    "leave it out, and say where it is kept; if it is none, say so at a terminal: --allow-secret RULE"
+)
 YES: Final = click.option("--yes", is_flag=True, help="Do not ask. Counts at a terminal only.")
 IDEMPOTENCY_KEY: Final = click.option(
     "--idempotency-key", metavar="NAME", help="Said again under the same name, it is not written twice."
 )
 RECEIPT: Final = click.option(
     "--receipt", metavar="ID", help="The receipt of the recall that it was made under, which it then cites."
+)
+ALLOW_SECRET: Final = click.option(
+    "--allow-secret",
+    "allow_secrets",
+    multiple=True,
+    callback=_by_user,
+    metavar="RULE",
+    help="At a terminal: it is no credential. (many)",
 )
 UNWELL: Final = 1
 FINDINGS: Final = 4
@@ -132,7 +151,12 @@ def verb(function: Callable[Concatenate[Door, P], T]) -> Callable[P, T]:
     @wraps(function)
     def run(door: Door, /, *args: P.args, **options: P.kwargs) -> T:
         as_json = bool(options.pop("as_json"))
-        return function(replace(door, json=as_json), *args, **options)
+        try:
+            return function(replace(door, json=as_json), *args, **options)
+        except RuleError as error:
+            if error.rule == "secret" and "allow_secrets" in options:
+                error.hint = OVERRIDE_HINT
+            raise
 
     # Click calls it without the door, which pass_obj puts first.
     return run

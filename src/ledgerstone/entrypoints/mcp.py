@@ -370,7 +370,7 @@ RECORD: Final = _object(
         **dict.fromkeys(("session", "host", "key", "source", "title", "place", "reason", "promoted"), STRING),
         "namespace_name": STRING,
         **dict.fromkeys(("due", "valid_from", "valid_until", "expires"), STRING),
-        **dict.fromkeys(("tags", "triggers", "sources", "covers"), STRINGS),
+        **dict.fromkeys(("tags", "triggers", "sources", "covers", "overrides"), STRINGS),
         "ended_by": INTEGER,
         "range": RANGE,
     },

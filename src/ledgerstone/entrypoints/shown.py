@@ -108,6 +108,7 @@ def details(record: Record) -> list[tuple[str, str]]:
         ("expires", None if record.expires is None else moment(record.expires)),
         ("sources", ", ".join(record.sources)),
         ("covers", ", ".join(record.covers)),
+        ("let pass", ", ".join(record.overrides)),
         ("reason", record.reason),
         ("ended by", None if record.ended_by is None else f"commit {record.ended_by}"),
     ]
@@ -130,7 +131,8 @@ def _event(found: Event) -> tuple[str, str, str]:
         words = [found.operation, "refused,", _REFUSED[found.refusal], times]
         place = "" if found.refusal == Refusal.UNBOUND.value else f"in {found.namespace}"
     else:
-        words = [found.operation, found.target or "", times]
+        passed = f"(let pass: {', '.join(found.overrides)})" if found.overrides else ""
+        words = [found.operation, found.target or "", times, passed]
         who += f" as {found.origin.value}"
         place = f"{found.namespace} {found.sequence}"
     if found.host is not None:

@@ -73,6 +73,7 @@ def record(found: Record) -> dict[str, Any]:
             sources=found.sources,
             covers=found.covers,
             promoted=found.promoted,
+            overrides=found.overrides,
             reason=found.reason,
             ended_by=found.ended_by,
             notices=found.notices,
@@ -225,6 +226,7 @@ def event(found: Event) -> dict[str, Any]:
             count=None if found.count == 1 else found.count,
             previous_version=found.previous_version,
             new_version=found.new_version,
+            overrides=found.overrides,
         ),
     }
 
