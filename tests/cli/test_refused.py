@@ -100,15 +100,23 @@ def test_doctor_names_a_store_that_is_refused(bound: Desk) -> None:
 
 
 def test_a_write_says_that_it_could_not_be_remembered(desk: Desk) -> None:
-    """With a file where the state directory should be the write is done, and its answer has the notice."""
-    home = desk.home / "ledgerstone"
-    home.mkdir()
-    (home / "state").write_bytes(b"")
+    """With a file where a folder of the state directory should be the write is done, and its answer has the notice.
+
+    A file in place of the directory itself is refused by name before anything is done.
+    """
+    state = desk.home / "ledgerstone" / "state"
+    state.parent.mkdir()
+    state.write_bytes(b"")
+    code, refused = desk.refuse("init")
+    state.unlink()
+    state.mkdir()
+    (state / "stores").write_bytes(b"")
     desk.ask("init")
     desk.ask("namespaces", "use", "--new")
 
     kept = desk.ask("remember", "kept all the same")
 
+    assert (code, refused["message"]) == (2, f"state: a directory, and {state} is a file")
     assert kept["notices"][0].startswith("committed, but not remembered outside the store: ")
     assert desk.ask("get", kept["address"])["text"] == "kept all the same"
 
