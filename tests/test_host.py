@@ -26,6 +26,7 @@ FORBIDDEN = [
     "new_places",
     "allow_secrets",
     "below_floor_bytes",
+    "text_bytes",
 ]
 
 
@@ -85,6 +86,7 @@ def test_flags_beat_environment_beats_project_beats_user_beats_default(home: Pat
         "new_places",
         "allow_secrets",
         "below_floor_bytes",
+        "text_bytes",
         "semantic",
     ],
 )
@@ -322,3 +324,19 @@ def test_a_time_before_any_that_can_be_kept_is_refused_in_words() -> None:
         wire.parse_time("1969-12-31", "since")
 
     assert wire.parse_time("1970-01-01", "since") == 0
+
+
+def test_the_longest_text_is_the_users_to_set(home: Path) -> None:
+    """8,192 bytes by either door, up to 1 MiB as the user says; more is refused with the limit and the offence."""
+    found = [settle(home), settle(home, LEDGERSTONE_TEXT_BYTES="1048576")]
+    write(home / "ls" / "config" / "config.toml", "text_bytes = 20000\n")
+    found.append(settle(home))
+
+    limits = [[host.caller(each, door=door, terminal=False).limits for door in ("cli", "mcp")] for each in found]
+
+    assert [[(each.drafts, each.text_bytes) for each in pair] for pair in limits] == [
+        [(256, most), (8, most)] for most in (8192, 1_048_576, 20_000)
+    ]
+    for wrong in ("0", "1048577"):
+        with pytest.raises(UsageError, match=f"text_bytes from 1 to 1048576, not {wrong}"):
+            settle(home, LEDGERSTONE_TEXT_BYTES=wrong)

@@ -90,3 +90,22 @@ def test_a_shown_text_cannot_pass_for_a_line_of_ours(bound: Desk) -> None:
     assert [line for line in shown.splitlines() if line.startswith("mem_0")] in ([], [shown.splitlines()[0]])
     assert "    mem_0000000000000000@1  note \\x1b[2Jsecond" in shown
     assert "\x1b" not in shown
+
+
+def test_a_document_is_kept_where_the_setting_lets_it(bound: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A text of 1 MiB is refused with the setting that would let it, then kept byte for byte and verified whole."""
+    text = ("the kettle is copper\n" * 50_000)[: 1 << 20].encode()
+
+    refused = bound.invoke("remember", "-", given=text)
+    monkeypatch.setenv("LEDGERSTONE_TEXT_BYTES", str(len(text)))
+    longer = bound.invoke("remember", "-", given=text + b".")
+    address = bound.ask("remember", "-", given=text)["address"]
+
+    assert (refused.exit_code, longer.exit_code) == (7, 7)
+    assert "text: 1 to 8192 bytes" in refused.stderr
+    assert "text_bytes" in refused.stderr
+    assert "split it" in longer.stderr
+    assert "text_bytes" not in longer.stderr
+    assert bound.run("get", address).out == text
+    monkeypatch.delenv("LEDGERSTONE_TEXT_BYTES")
+    assert bound.ask("verify", "--full")["findings"] == []

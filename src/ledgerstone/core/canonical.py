@@ -147,11 +147,11 @@ def parse_address(text: str) -> tuple[str, int | None]:
     return match[1], version
 
 
-def text(value: str, *, name: str, least: int, most: int) -> bytes:
+def text(value: str, *, name: str, least: int, most: int, hint: str = "shorten it") -> bytes:
     """The UTF-8 bytes of a text argument, ``least`` to ``most`` of them: the one place that checks one.
 
     Raises RuleError with ``name`` as its rule for a wrong length, lone surrogates and U+0000, UsageError for
-    what is no str. Text is never normalised.
+    what is no str. Text is never normalised. ``hint`` says what to do with one that is too long.
     """
     if type(value) is not str:
         raise UsageError(f"{name}: text, not {type(value).__name__}")
@@ -161,7 +161,8 @@ def text(value: str, *, name: str, least: int, most: int) -> bytes:
         offence = f"not a lone surrogate at character {error.start + 1}"
         raise RuleError(f"{name}: valid Unicode, {offence}", rule=name, hint=_LEAVE_OUT) from None
     if not least <= len(data) <= most:
-        raise RuleError(f"{name}: {least} to {most} bytes, not {len(data)}", rule=name)
+        hint = hint if data else "say something, or leave it out where it may be"
+        raise RuleError(f"{name}: {least} to {most} bytes, not {len(data)}", rule=name, hint=hint)
     if _NUL in value:
         offence = f"not U+0000 at character {value.index(_NUL) + 1}"
         raise RuleError(f"{name}: valid text, {offence}", rule=name, hint=_LEAVE_OUT)

@@ -122,7 +122,8 @@ def check_types(draft: Draft) -> None:
 def check_text(draft: Draft, limits: Limits) -> None:
     """Every text of a draft is valid Unicode within its limit, triggers tell, and every time is a whole microsecond."""
     most = min(limits.text_bytes, MAX_TEXT_BYTES)
-    canonical.text(draft.text, name="text", least=1, most=most)
+    raised = f"; or let it be longer, up to {MAX_TEXT_BYTES}: text_bytes" if most < MAX_TEXT_BYTES else ""
+    canonical.text(draft.text, name="text", least=1, most=most, hint=f"split it into several{raised}")
     if draft.key is not None:
         canonical.text(draft.key, name="key", least=1, most=MAX_KEY_BYTES)
     for name in ("source", "title", "place"):

@@ -345,6 +345,7 @@ def _settings(settings: host.Settings) -> list[dict[str, str]]:
         "below_floor_bytes": str(settings.below_floor_bytes),
         "origin": f"{settings.origin.value} (of what comes by MCP)",
         "semantic": settings.semantic,
+        "text_bytes": str(settings.limits.text_bytes),
         "recall.bytes": str(settings.budget.bytes),
         "recall.items": str(settings.budget.items),
     }

@@ -18,7 +18,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
-from ledgerstone.core.values import LIBRARY_LIMITS, Act, Budget, Limits, Origin
+from ledgerstone.core.values import MAX_DRAFTS, Act, Budget, Limits, Origin
 from ledgerstone.errors import (
     NamespaceError,
     StoreError,
@@ -38,7 +38,6 @@ PROJECT_FILE: Final = ".ledgerstone.toml"
 USER_FILE: Final = "config.toml"
 MAX_CONFIG_BYTES: Final = 65_536
 MAX_HOST_CHARACTERS: Final = 64
-MCP_LIMITS: Final = Limits(drafts=8)
 # What a program may do in its user's name; the rest is for somebody at a terminal.
 PROGRAM_ACTS: Final = frozenset({Act.READ, Act.WRITE, Act.CREATE})
 
@@ -51,7 +50,7 @@ PLUGIN_CACHES: Final = ("/.claude/plugins/", "/.codex/plugins/", "/.cursor/plugi
 PROJECT_SETTINGS: Final = frozenset({"recall.bytes", "recall.items"})
 USER_SETTINGS: Final = PROJECT_SETTINGS | {
     *("allow_secrets", "below_floor_bytes", "key_file", "new_places", "origin", "principal", "public_key", "read_only"),
-    *("semantic", "store", "store_on"),
+    *("semantic", "store", "store_on", "text_bytes"),
 }
 SETTINGS: Final = USER_SETTINGS | {"project", "session"}
 
@@ -72,6 +71,7 @@ class Settings:
 
     ``project`` is a namespace's id that was named outright, ``no_place`` says why there is no ``place``, ``codex`` is
     where Codex keeps its configuration. ``public_key`` is a pinned key, or the path of a file that has one.
+    ``limits`` are those of a model's writes; by the command line come more drafts at once.
     ``below_floor_bytes`` is what a recall may give of what lies below the trust floor.
     ``anywhere`` lets the store stand where files are known to be lost. ``semantic`` is one of ``SEMANTIC``.
     """
@@ -93,6 +93,7 @@ class Settings:
     codex: Path
     new_places: bool
     allow_secrets: tuple[str, ...]
+    limits: Limits
     below_floor_bytes: int
     anywhere: bool
     semantic: str
@@ -138,6 +139,7 @@ def settle(
                 "read_only": "no",
                 "store_on": "local",
                 "semantic": "auto",
+                "text_bytes": str(Limits().text_bytes),
                 "recall.bytes": str(Budget().bytes),
                 "recall.items": str(Budget().items),
             },
@@ -169,6 +171,7 @@ def settle(
         codex=Path(environ.get("CODEX_HOME") or home / ".codex"),
         new_places=_one_of("new_places", values["new_places"], "allow", "confirm") == "allow",
         allow_secrets=tuple(filter(None, map(str.strip, values["allow_secrets"].split(",")))),
+        limits=Limits(text_bytes=_number("text_bytes", values["text_bytes"])),
         below_floor_bytes=_number("below_floor_bytes", values["below_floor_bytes"]),
         anywhere=_one_of("store_on", values["store_on"], "anywhere", "local") == "anywhere",
         semantic=_one_of("semantic", values["semantic"], *SEMANTIC),
@@ -215,7 +218,7 @@ def caller(
         allow_secrets=settings.allow_secrets,
         below_floor_bytes=settings.below_floor_bytes,
         acts=frozenset(Act) if cli and terminal else PROGRAM_ACTS,
-        limits=LIBRARY_LIMITS if cli else MCP_LIMITS,
+        limits=replace(settings.limits, drafts=MAX_DRAFTS) if cli else settings.limits,
     )
 
 
