@@ -35,6 +35,7 @@ class Scale:
     notes: tuple[int, ...]
     recalled: tuple[int, ...]
     crowd: tuple[int, int]
+    large: int
     bulk: int
     sessions: int
     starts: int
@@ -47,6 +48,7 @@ FULL: Final = Scale(
     notes=(1_000, 10_000, 100_000),
     recalled=(10_000, 100_000),
     crowd=(1_000_000, 100),
+    large=1_000_000,
     bulk=100_000,
     sessions=5_000,
     starts=15,
@@ -58,6 +60,7 @@ QUICK: Final = Scale(
     notes=(1_000,),
     recalled=(1_000,),
     crowd=(4_000, 4),
+    large=2_000,
     bulk=3_000,
     sessions=100,
     starts=3,

@@ -29,6 +29,8 @@ TARGETS: Final = {
     (10_000, 32): "at most 10",
     (100_000, 8): "at most 12",
     (100_000, 32): "at most 30",
+    (1_000_000, 8): "at most 60",
+    (1_000_000, 32): "at most 150",
 }
 CROWDED: Final = {8: "at most 25", 32: "at most 60"}
 
@@ -38,7 +40,13 @@ def recalling(scale: Scale, folder: Path) -> Iterator[Figure]:
     for size in scale.recalled:
         for sourced in (False, True):
             with opened(kept(folder, size, sourced=sourced)) as memory:
-                yield from _contexts(memory, size, scale, sourced=sourced)
+                yield from _contexts("recalling", memory, size, scale, sourced=sourced)
+
+
+def large(scale: Scale, folder: Path) -> Iterator[Figure]:
+    """The same in one namespace as large as they may become."""
+    with opened(kept(folder, scale.large, sourced=False)) as memory:
+        yield from _contexts("large", memory, scale.large, scale, sourced=False)
 
 
 def crowded(scale: Scale, folder: Path) -> Iterator[Figure]:
@@ -54,7 +62,7 @@ def crowded(scale: Scale, folder: Path) -> Iterator[Figure]:
             yield Figure("crowded", what, cost * MS, "ms", CROWDED.get(count) if size == 1_000_000 else None)
 
 
-def _contexts(memory: Memory, size: int, scale: Scale, *, sourced: bool) -> Iterator[Figure]:
+def _contexts(name: str, memory: Memory, size: int, scale: Scale, *, sourced: bool) -> Iterator[Figure]:
     for count in (8, 32):
         asked = queries(size, words=count, count=ASKED)
         what = f"{count} words among {size:,} notes" + " that name sources" * sourced
@@ -62,22 +70,22 @@ def _contexts(memory: Memory, size: int, scale: Scale, *, sourced: bool) -> Iter
 
         typical(one, rounds=1, times=4)
         cost = typical(one, rounds=scale.rounds, times=len(asked) // 2)
-        yield Figure("recalling", what, cost * MS, "ms", TARGETS.get((size, count)))
+        yield Figure(name, what, cost * MS, "ms", TARGETS.get((size, count)))
         if sourced:
             continue
         least = 0.98 if size <= 100_000 else 0.9
-        yield Figure("recalling", f"overlap@{BEST} with exact BM25", _overlap(memory, asked), "", f"at least {least}")
+        yield Figure(name, f"overlap@{BEST} with exact BM25", _overlap(memory, asked), "", f"at least {least}")
         with _stop_words_kept():
             typical(one, rounds=1, times=4)
             cost = typical(one, rounds=scale.rounds, times=len(asked) // 2)
-            yield Figure("recalling", "the same, stop words kept", cost * MS, "ms")
-            yield Figure("recalling", f"overlap@{BEST}, stop words kept", _overlap(memory, asked), "")
+            yield Figure(name, "the same, stop words kept", cost * MS, "ms")
+            yield Figure(name, f"overlap@{BEST}, stop words kept", _overlap(memory, asked), "")
     if not sourced:
         query = queries(size, words=8, count=1)[0]
         signed, bare, _ = interleaved(
             lambda: memory.recall(query, receipt=True), lambda: memory.recall(query), rounds=scale.rounds, times=16
         )
-        yield Figure("recalling", f"what a receipt adds at {size:,} notes", (signed - bare) * MS, "ms", "at most 1")
+        yield Figure(name, f"what a receipt adds at {size:,} notes", (signed - bare) * MS, "ms", "at most 1")
 
 
 def _next(turns: Iterator[Act]) -> None:
