@@ -289,9 +289,9 @@ def test_a_draft_has_no_field_for_what_the_host_decides(name: str) -> None:
 
 
 @pytest.mark.parametrize("what", ["", "everything", "Recent", "open"])
-def test_a_list_is_one_of_three(ada: Memory, what: str) -> None:
-    """Tasks, recent or all; another word is refused with the three."""
-    with pytest.raises(UsageError, match="list: tasks, recent or all"):
+def test_a_list_is_one_of_four(ada: Memory, what: str) -> None:
+    """Tasks, recent, all or below_floor; another word is refused with the four."""
+    with pytest.raises(UsageError, match="list: tasks, recent, all or below_floor"):
         ada.list_records(what)
 
     assert ada.list_records("recent").items == ()
@@ -351,3 +351,25 @@ def test_a_reason_that_looks_like_a_credential_is_refused(ada: Memory) -> None:
         assert secret not in str(refused.value)
 
     assert ada.retract(note, reason="it was rotated").record.reason == "it was rotated"
+
+
+def test_a_refusal_says_what_to_do_next(ada: Memory) -> None:
+    """Of what is too long, and of what is closed or retracted already; the first time it is done."""
+    task, note = (ada.remember(Draft(text="Water it.", kind=kind)).record.memory for kind in (Kind.TASK, Kind.NOTE))
+    ends: list[Callable[[], object]] = [lambda: ada.close_task(task), lambda: ada.retract(note, reason="wrong")]
+    for end in ends:
+        assert end()
+
+    long: list[Callable[[], object]] = [lambda: ada.remember("a" * 8193), lambda: ada.recall("a" * 65_537)]
+    hints = []
+    for act in (*ends, *long):
+        with pytest.raises(RuleError) as refused:
+            act()
+        hints.append(refused.value.hint)
+
+    assert hints == [
+        "see what is open: ledgerstone list tasks",
+        f"see what stands: ledgerstone history {note}",
+        "split it into several; or let it be longer, up to 1048576: text_bytes",
+        "shorten it",
+    ]

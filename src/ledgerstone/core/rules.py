@@ -101,15 +101,15 @@ def refuse(rule: str, message: str, *, hint: str = "") -> NoReturn:
 def count_of(name: str, members: tuple[object, ...], most: int) -> None:
     """An array has at most so many members, and each once."""
     if len(members) > most:
-        refuse(name, f"at most {most}, not {len(members)}")
+        refuse(name, f"at most {most}, not {len(members)}", hint="name the most telling ones")
     if len(set(members)) != len(members):
-        refuse(name, "each one once")
+        refuse(name, "each one once", hint="leave out what is said twice")
 
 
 def check_drafts(drafts: tuple[Draft, ...], limits: Limits) -> None:
     """One commit: 1 to ``limits.drafts`` drafts whose keys differ."""
     if not 1 <= len(drafts) <= limits.drafts:
-        refuse("drafts", f"1 to {limits.drafts} a commit, not {len(drafts)}")
+        refuse("drafts", f"1 to {limits.drafts} a commit, not {len(drafts)}", hint="write them in several commits")
     _check_keys([draft.key for draft in drafts if draft.key is not None])
 
 
@@ -287,7 +287,9 @@ def _cited(name: str, addresses: tuple[str, ...], most: int, facts: Facts) -> li
         known = _known(address, facts)
         if known is None:
             # One refusal for a source that is foreign and one that never was.
-            refuse(name, f"no earlier record {address} in this namespace")
+            refuse(
+                name, f"no earlier record {address} in this namespace", hint="name records of the namespace written to"
+            )
         cited.append(known)
     count_of(name, tuple(known.position for known in cited), most)
     return cited
@@ -329,7 +331,11 @@ def check_record(
             for known in sources
         )
     ):
-        refuse("procedure", "needs a source that is neither a summary nor retracted nor erased")
+        refuse(
+            "procedure",
+            "needs a source that is neither a summary nor retracted nor erased",
+            hint="name what it was learned from, or make it a note",
+        )
 
 
 def _at(digest: bytes, facts: Facts, name: str) -> Known:
@@ -504,7 +510,11 @@ def _check_summary(entry: RecordEntry, sources: list[Known], covers: list[Known]
         refuse("covers", f"takes trust {DEFAULT_FLOOR.word} or higher, not {entry.trust.word}")
     covered = sum(known.text_bytes for known in covers)
     if entry.content.text_bytes >= covered:
-        refuse("covers", f"shorter than the {covered} bytes covered, not {entry.content.text_bytes}")
+        refuse(
+            "covers",
+            f"shorter than the {covered} bytes covered, not {entry.content.text_bytes}",
+            hint="write it shorter, or cover more",
+        )
 
 
 def _check_ground(entry: RecordEntry, sources: list[Known], facts: Facts) -> None:
@@ -528,9 +538,13 @@ def settle(target: Known, origin: Origin, *, closing: bool) -> None:
     """Closing takes an open task; retracting anything that stands; both at least the target's trust."""
     where = canonical.address(target.memory, target.version)
     if closing and not target.open_task:
-        refuse("close", f"{where} is not an open task")
+        refuse("close", f"{where} is not an open task", hint="see what is open: ledgerstone list tasks")
     if not closing and target.ending not in _RETRACTABLE:
-        refuse("retract", f"{where} no longer stands")
+        refuse(
+            "retract",
+            f"{where} no longer stands",
+            hint=f"see what stands: ledgerstone history {target.memory}",
+        )
     trust = TRUST_OF_ORIGIN[origin]
     if target.trust > trust:
         refuse(
