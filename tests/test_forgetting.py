@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import signal
@@ -765,7 +766,7 @@ def test_what_could_not_be_looked_at_is_told(scratch: Scratch, tmp_path: Path, m
 
         assert memory.get(record.memory).text is None
     assert [line.partition(":")[0] for line in done.left] == [
-        "not remembered outside the store, so that a backup could bring it back",
+        "what was erased is not remembered outside the store, so that a backup could bring it back",
         "the files could not be looked through",
     ]
     scratch.memory = scratch.open()
@@ -876,6 +877,88 @@ def test_whoever_dies_after_erasing_has_said_so(scratch: Scratch, tmp_path: Path
     with _anchored(scratch, state) as memory:
         assert memory.get(record.memory).standing is Standing.ERASED
     assert held(tmp_path, *WORDS) == set()
+    scratch.memory = scratch.open()
+
+
+@pytest.mark.parametrize("also", [True, False], ids=["somebody else erases on", "nobody erases on"])
+def test_whoever_dies_after_erasing_is_not_drowned_by_another(scratch: Scratch, tmp_path: Path, *, also: bool) -> None:
+    """Somebody open all the while erases something else: an older copy brings neither text back."""
+    state = tmp_path / "state"
+    scratch.memory.close()
+    with _anchored(scratch, state) as memory:
+        record, other = memory.remember(TEXT).record, memory.remember("An echidna at noon.").record
+        backup = tmp_path / "backup"
+        memory.backup(backup)
+
+        process(_dying, scratch.path, state, record.memory, "keep_erased").join(60)
+        if also:
+            assert memory.forget(other.memory, dry_run=False).left == ()
+
+    shutil.move(backup, scratch.path)
+    for suffix in ("-wal", "-shm"):
+        Path(f"{scratch.path}{suffix}").unlink(missing_ok=True)
+    with Memory.open(scratch.path, keys=scratch.keys, caller=ADA, state=state, check=False) as memory:
+        assert memory.verify(accept=True).ok
+    with _anchored(scratch, state) as memory:
+        assert memory.get(record.memory).standing is Standing.ERASED
+        assert (memory.get(other.memory).standing is Standing.ERASED) == also
+    assert held(tmp_path, *WORDS) == set()
+    scratch.memory = scratch.open()
+
+
+def test_what_one_means_to_erase_is_taken_back_by_nobody_else(tmp_path: Path) -> None:
+    """Of two who erase at a time each takes out its own lines, and the file is empty after both."""
+    one, two = Anchors(tmp_path, "/a/store"), Anchors(tmp_path, "/a/store")
+    first, second = bytes([1]) * 32, bytes([2]) * 32
+    one.intend([first])
+    two.intend([second])
+
+    two.drop_intended([second])
+
+    assert one.intended() == one.erased(intended=True) == {first}
+    one.drop_intended([first])
+    assert two.intended() == frozenset()
+    assert (one.folder / "erasing").stat().st_size == 0
+    one.close()
+    two.close()
+
+
+def _full(_: Anchors, __: Iterable[bytes]) -> NoReturn:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.parametrize("how", ["full", "a folder in its place"])
+def test_a_store_opens_though_its_erasures_cannot_be_remembered(
+    scratch: Scratch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """Nowhere to write what was erased: every answer says so until an opening can, and nothing is refused for it."""
+    state = tmp_path / "state"
+    scratch.memory.close()
+    erased = Anchors(state, str(scratch.path)).folder / "erased"
+    with _anchored(scratch, state) as memory, monkeypatch.context() as patch:
+        stays, record = memory.remember("That stays.").record, memory.remember(TEXT).record
+        patch.setattr(Anchors, "keep_erased", _full)
+        assert [line for line in memory.forget(record.memory, dry_run=False).left if "could bring it back" in line]
+
+    with monkeypatch.context() as patch:
+        if how == "full":
+            patch.setattr(Anchors, "keep_erased", _full)
+        else:
+            erased.mkdir()
+        with _anchored(scratch, state) as memory:
+            listed, found = memory.list_records(), memory.recall("stays")
+            assert [one.text for one in listed.items] == [stays.text]
+            assert [line for line in listed.notices if "could bring it back" in line]
+            assert [line for line in found.notices if "could bring it back" in line]
+            assert [line for line in memory.remember("Later.").notices if "could bring it back" in line]
+
+    if how != "full":
+        erased.rmdir()
+    with _anchored(scratch, state) as memory:
+        assert not [line for line in memory.list_records().notices if "could bring it back" in line]
+        anchors = Anchors(state, str(scratch.path))
+        assert (len(anchors.erased()), anchors.intended()) == (1, frozenset())
+        anchors.close()
     scratch.memory = scratch.open()
 
 

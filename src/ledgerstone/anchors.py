@@ -36,6 +36,7 @@ _FENCE_LINE: Final = 20 + 1 + 64 + 1
 # A commitment that was erased, and what a power cut may leave of the line.
 _WHOLE_LINE: Final = re.compile("[0-9a-f]{64}")
 _PART_OF_A_LINE: Final = re.compile("[0-9a-f]{0,64}")
+_NO_LINE: Final = b" " * 64
 _RECEIPT: Final = "receipt "
 _FENCE: Final = "fence"
 _INTENDED: Final = "erasing"
@@ -199,13 +200,15 @@ class Anchors:
 
     def keep_erased(self, commitments: Iterable[bytes]) -> None:
         """Remember commitments whose contents were erased, so that an older copy does not bring them back."""
-        # A line that a power cut left half written ends here, and takes no other one with it.
-        lines = "".join(f"\n{commitment.hex()}" for commitment in sorted(commitments)).encode("ascii")
-        if lines:
+        if lines := _lines(commitments):
             with self._locked():
-                descriptor = self._descriptor("erased", _WRITE)
-                os.pwrite(descriptor, lines, os.fstat(descriptor).st_size)
-                os.fsync(descriptor)
+                self._append("erased", lines)
+
+    def _append(self, name: str, lines: bytes) -> None:
+        """Add lines to a file, durably; under the lock."""
+        descriptor = self._descriptor(name, _WRITE)
+        os.pwrite(descriptor, lines, os.fstat(descriptor).st_size)
+        os.fsync(descriptor)
 
     def erased(self, *, intended: bool = False) -> frozenset[bytes]:
         """The commitments whose contents were erased on this machine, from whichever store: copies may move.
@@ -216,22 +219,29 @@ class Anchors:
         return self._readable(lambda: _commitments(self.folder.parent, *(f"*/{name}" for name in names)), frozenset())
 
     def intend(self, commitments: Iterable[bytes]) -> None:
-        """Remember, durably, what the commit that follows is to erase, until ``drop_intended``."""
-        lines = "".join(f"{commitment.hex()}\n" for commitment in sorted(commitments)).encode("ascii")
+        """Remember, durably, what the commit that follows is to erase, until ``drop_intended``.
+
+        What others mean to erase, or meant to when they died, stays beside it.
+        """
         with self._locked():
-            descriptor = self._descriptor(_INTENDED, _WRITE)
-            os.truncate(descriptor, 0)
-            os.pwrite(descriptor, lines, 0)
-            os.fsync(descriptor)
+            self._append(_INTENDED, _lines(commitments))
 
     def intended(self) -> frozenset[bytes]:
         """What was to be erased from the store at this path when somebody died."""
         return self._readable(lambda: _commitments(self.folder, _INTENDED), frozenset())
 
-    def drop_intended(self) -> None:
-        """Nothing is to be erased any more."""
+    def drop_intended(self, commitments: Iterable[bytes]) -> None:
+        """These are not to be erased any more: they were, or nobody does. What others mean to erase is."""
         with self._locked():
-            os.truncate(self._descriptor(_INTENDED, _WRITE), 0)
+            descriptor = self._descriptor(_INTENDED, _WRITE)
+            data = os.pread(descriptor, os.fstat(descriptor).st_size, 0)
+            for commitment in commitments:
+                # In its own place: whoever dies over it leaves every other line as it is.
+                data = data.replace(commitment.hex().encode("ascii"), _NO_LINE)
+            if data.split():
+                os.pwrite(descriptor, data, 0)
+            else:
+                os.truncate(descriptor, 0)
 
     def drop(self) -> None:
         """Remember nothing of this path any more."""
@@ -362,6 +372,11 @@ def _commitments(folder: Path, *patterns: str) -> frozenset[bytes]:
             raise ValueError(f"{file} is not as it was written")
         found.update(bytes.fromhex(line) for line in lines if _WHOLE_LINE.fullmatch(line))
     return frozenset(found)
+
+
+def _lines(commitments: Iterable[bytes]) -> bytes:
+    """Lines to add: one that a power cut left half written ends before them, and takes no other one with it."""
+    return "".join(f"\n{commitment.hex()}" for commitment in sorted(commitments)).encode("ascii")
 
 
 def _fenced(line: bytes) -> tuple[int, str]:

@@ -242,25 +242,34 @@ def _remembering(ledger: Ledger, remember: Callable[[Anchors], None]) -> list[st
     try:
         remember(ledger.anchors)
     except (OSError, UnavailableError) as error:
-        return [f"not remembered outside the store, so that a backup could bring it back: {error}"]
+        said = "what was erased is not remembered outside the store, so that a backup could bring it back"
+        return [f"{said}: {error}"]
     return []
 
 
 def _erased_now(anchors: Anchors, commitments: Iterable[bytes]) -> None:
     anchors.keep_erased(commitments)
-    anchors.drop_intended()
+    anchors.drop_intended(commitments)
 
 
 def recover(ledger: Ledger) -> None:
-    """Finish what somebody who died was erasing: remember what is gone and clean up, and let be what is still there."""
-    anchors = ledger.anchors
-    if anchors is None or ledger.keyring.signer is None or not anchors.intended():
+    """Finish what somebody who died was erasing: remember what is gone and clean up, and let be what is still there.
+
+    Where that cannot be done now every answer says so, and it is tried again at the next opening.
+    """
+    if ledger.keyring.signer is not None:
+        ledger.unkept = tuple(_remembering(ledger, lambda anchors: _finish(ledger, anchors)))
+
+
+def _finish(ledger: Ledger, anchors: Anchors) -> None:
+    if not anchors.intended():
         return
     # Under the lock: whoever is erasing just now has committed by then, or has not.
     with ledger.store.write() as writer:
         intended = anchors.intended()
         held = {each for row in writer.chains() for _, each in reaching.committed(writer, row.number)}
         _erased_now(anchors, intended - held)
+        anchors.drop_intended(intended & held)
     if intended - held:
         ledger.scrub()
 

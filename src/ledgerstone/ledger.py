@@ -105,6 +105,7 @@ class Ledger:
         "heads",
         "keyring",
         "store",
+        "unkept",
     )
 
     def __init__(
@@ -126,6 +127,8 @@ class Ledger:
         self.clock = clock
         self.entropy = entropy
         self.heads = Heads()
+        # What could not be remembered of erasures, in words: each answer says it.
+        self.unkept: tuple[str, ...] = ()
         self._refusals: dict[tuple[Act, Refusal, Scope, str | None, str | None], list[int]] = {}
         self._lock = threading.Lock()
 
@@ -138,19 +141,19 @@ class Ledger:
 
     def notices(self) -> tuple[str, ...]:
         """What every answer of this store has to say of it."""
-        fixed = (_FIXED,) if self.store.fixed else ()
+        always = (*self.unkept, *((_FIXED,) if self.store.fixed else ()))
         try:
             if self.anchored:
-                return fixed
+                return always
         except UnavailableError as error:
             # The answer is ready, and a write is done: it says so, and is not refused for that.
-            return (str(error), *fixed)
+            return (str(error), *always)
         advice = (
             "to accept it: ledgerstone verify --accept"
             if self.anchors is not None
             else "open it with a state directory"
         )
-        return (_UNANCHORED.format(advice), *fixed)
+        return (_UNANCHORED.format(advice), *always)
 
     @contextmanager
     def reads(self, caller: Caller) -> Iterator[tuple[Reading, Identity]]:
