@@ -156,6 +156,25 @@ def test_a_write_under_a_context_that_no_longer_stands_is_a_conflict(scratch: Sc
     assert memory.verify(full=True).ok
 
 
+@pytest.mark.parametrize("column", ["body", "signature", "query", "salt"])
+def test_no_altered_receipt_is_cited(scratch: Scratch, column: str) -> None:
+    """What explain refuses no write rests on, and nothing is written; under the row as it was the same is taken."""
+    furnished(scratch.memory)
+    name = _named(scratch.memory)
+    connection = plain_client(scratch.path)
+    ((before,),) = connection.execute(f"SELECT {column} FROM receipt")  # noqa: S608
+    altered = before.replace(b'"sequence":', b'"sequence":1') if column == "body" else before[1:]
+
+    connection.execute(f"UPDATE receipt SET {column} = ?", (altered,))  # noqa: S608
+    with pytest.raises(CorruptionError, match=name):
+        scratch.memory.remember("So the cedar needs no water.", receipt=name)
+
+    assert "So the cedar needs no water." not in {one.text for one in scratch.memory.list_records().items}
+    connection.execute(f"UPDATE receipt SET {column} = ?", (before,))  # noqa: S608
+    connection.close()
+    assert scratch.memory.remember("So the cedar needs no water.", receipt=name).record.version == 1
+
+
 def test_what_a_context_did_not_choose_is_no_conflict(ada: Memory) -> None:
     """Other records come and go, and what is new contradicts nothing that was chosen."""
     furnished(ada)
@@ -231,6 +250,23 @@ def test_verify_holds_receipts_to_history(scratch: Scratch) -> None:
 
     assert sound.ok
     assert [(one.code, one.message.partition(": ")[2]) for one in found] == [("receipt", "its query was altered")]
+
+
+def test_a_damaged_receipt_hides_no_other_fault(scratch: Scratch) -> None:
+    """A salt that is too short is a finding as another query is, and what else is wrong is named beside it."""
+    furnished(scratch.memory)
+    name = _named(scratch.memory)
+    scratch.memory.close()
+    connection = plain_client(scratch.path)
+    connection.execute("UPDATE receipt SET salt = substr(salt, 2)")
+    connection.execute("UPDATE header SET id = zeroblob(32) WHERE row = (SELECT max(row) FROM header)")
+    connection.close()
+
+    with _opened(scratch, check=False) as memory:
+        found = memory.verify(full=True).findings
+
+    assert {one.code for one in found} == {"chain", "receipt"}
+    assert [one.message for one in found if one.code == "receipt"] == [f"receipt {name}: its query was altered"]
 
 
 def test_receipts_are_taken_out_with_their_queries(scratch: Scratch) -> None:

@@ -117,12 +117,14 @@ def unkept(query: str, policy: Policy, allowed: Sequence[str]) -> tuple[str, ...
 def cited(reading: Reading, identity: Identity, name: str | None) -> bytes | None:
     """The hash of a receipt that a write cites; NotFoundError for one that is not there, or another principal's.
 
-    ConflictError when a record that it chose has been ended since by somebody who did not cite it too.
+    CorruptionError for one whose bytes or signature do not hold, ConflictError when a record that it chose has been
+    ended since by somebody who did not cite it too.
     """
     if name is None:
         return None
     drawn = _own(reading.reader, identity, name)
-    digest, receipt = receipts.digest_of(drawn.data), receipts.read(drawn.data)
+    receipt = _checked(reading.reader, drawn, keys(reading.keyring, _proven(reading)))
+    digest = receipts.digest_of(drawn.data)
     # Whoever looked at the past knew that it was not the present.
     if receipt.as_of is None and receipt.at_sequence is None:
         for seen in receipt.heads:
@@ -193,13 +195,10 @@ def _proven(reading: Reading) -> Iterator[Enrolment]:
             yield Enrolment(proven.entry, proven.sequence)
 
 
-def _judged(reader: Reader, drawn: Drawn, by: Keys) -> tuple[Receipt | None, str | None]:
-    """A receipt that holds by itself, and whose key signed while it was in force; or what is wrong with it."""
-    receipt, wrong = receipts.check(drawn, by.keyring)
-    ended = None if receipt is None else by.ended.get(receipt.signer)
-    if receipt is not None and ended is not None:
-        wrong = receipts.outlived(receipt, ended, _points(reader, receipt))
-    return (receipt, None) if wrong is None else (None, wrong)
+def _over(reader: Reader, receipt: Receipt, by: Keys) -> str | None:
+    """How a receipt that holds by itself shows that its key was no longer in force, or None."""
+    ended = by.ended.get(receipt.signer)
+    return None if ended is None else receipts.outlived(receipt, ended, _points(reader, receipt))
 
 
 def _points(reader: Reader, receipt: Receipt) -> Iterator[int]:
@@ -213,8 +212,10 @@ def _points(reader: Reader, receipt: Receipt) -> Iterator[int]:
 
 
 def _checked(reader: Reader, drawn: Drawn, by: Keys) -> Receipt:
-    receipt, wrong = _judged(reader, drawn, by)
-    if receipt is None:
+    receipt, wrong = receipts.check(drawn, by.keyring)
+    if receipt is not None:
+        wrong = _over(reader, receipt, by)
+    if receipt is None or wrong is not None:
         raise CorruptionError(f"receipt {drawn.id}: {wrong}", hint="run: ledgerstone verify")
     return receipt
 
@@ -300,13 +301,24 @@ def check(reader: Reader, by: Keys, since: str | None, entropy: Callable[[int], 
         chosen = [*names[:new], *(names[new + each] for each in older)]
     found = []
     for name in reversed(chosen):
-        drawn = reader.receipt(name)
-        receipt, wrong = (None, "it is not there") if drawn is None else _judged(reader, drawn, by)
-        if receipt is not None:
-            wrong = _beside(reader, receipt)
+        wrong = _wrong(reader, name, by)
         if wrong is not None:
             found.append(Finding("receipt", "", None, f"receipt {name}: {wrong}"))
     return Checked(tuple(found), len(names), len(chosen), names[0] if names else None)
+
+
+def _wrong(reader: Reader, name: str, by: Keys) -> str | None:
+    """What is wrong with one receipt, or None; what it speaks of may be damaged itself."""
+    drawn = reader.receipt(name)
+    if drawn is None:
+        return "it is not there"
+    receipt, wrong = receipts.check(drawn, by.keyring)
+    try:
+        if receipt is not None:
+            wrong = _over(reader, receipt, by) or _beside(reader, receipt)
+    except CorruptionError as error:
+        wrong = f"what it names cannot be read: {error.message}"
+    return wrong
 
 
 def _beside(reader: Reader, receipt: Receipt) -> str | None:

@@ -231,11 +231,12 @@ def test_a_key_signs_no_receipt_that_saw_its_end(points: tuple[int, ...], wrong:
 
 
 def test_a_receipt_holds_without_its_query() -> None:
-    """Once it is erased; a query that is another one is found out."""
+    """Once it is erased; a query that is another one is found out, and one whose salt is no salt."""
     found = drawn()
 
     assert receipts.check(found._replace(query=b"", salt=b""), KEYS)[1] is None
     assert receipts.check(found._replace(query=receipts.worded("oak", Policy())), KEYS)[1] == "its query was altered"
+    assert receipts.check(found._replace(salt=found.salt[1:]), KEYS)[1] == "its query was altered"
 
 
 def test_bytes_that_are_no_receipt_are_refused() -> None:

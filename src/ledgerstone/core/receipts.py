@@ -203,13 +203,19 @@ def check(drawn: Drawn, keyring: signing.Keyring) -> tuple[Receipt | None, str |
         wrong = "its id is not that of its bytes"
     elif not keyring.verifies(receipt.signer, signing.RECEIPT, digest, drawn.signature):
         wrong = f"no trusted key signed it (signer {receipt.signer})"
-    elif drawn.query and canonical.commitment(drawn.salt, drawn.query) != receipt.query:
+    elif drawn.query and not _committed(receipt, drawn):
         wrong = "its query was altered"
     elif any(used > most for used, most in _charged(receipt)) or _uncounted(receipt):
         wrong = "it took more than its budget"
     elif any([one.rank for one in each] != list(range(len(each))) for each in (receipt.chosen, receipt.below_floor)):
         wrong = "its ranks are not places in a context"
     return (receipt, None) if wrong is None else (None, wrong)
+
+
+def _committed(receipt: Receipt, drawn: Drawn) -> bool:
+    """Whether a receipt commits to the query that is kept beside it."""
+    whole = len(drawn.salt) == canonical.SALT_BYTES
+    return whole and canonical.commitment(drawn.salt, drawn.query) == receipt.query
 
 
 def _uncounted(receipt: Receipt) -> bool:
