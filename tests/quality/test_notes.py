@@ -41,7 +41,7 @@ def test_the_notes_are_as_many_as_is_said(notes: Store) -> None:
     assert Counter(question.category for question in notes.questions) == {
         "exact": 48,
         "natural": 29,
-        "paraphrase": 137,
+        "paraphrase": 203,
         "correction": 35,
         "several": 13,
     }
@@ -69,17 +69,17 @@ def test_many_questions_share_no_word_with_their_note(notes: Store) -> None:
         and not any(set(query_words(question.text, None)) & set(index_words(texts[answer])) for answer in question.gold)
     ]
 
-    assert len(apart) > 137 / 2
+    assert len(apart) > 203 / 2
 
 
 def test_words_find_what_they_found(lexical: Run) -> None:
     """An identifier's note comes first, a question in the note's own words among ten, and no corrected note ever.
 
-    The bound is a point below the 0.594 that words alone have reached: a lane may not lower it by more.
+    The bound is a point below the 0.550 that words alone have reached: a lane may not lower it by more.
     """
     rows = {name: [row.scores for row in lexical.rows if row.category == name] for name in ("exact", "natural")}
 
     assert means(rows["exact"])["r@1"] == 1
     assert means(rows["natural"])["r@10"] == 1
-    assert lexical.means["r@10"] > 0.584
+    assert lexical.means["r@10"] > 0.54
     assert lexical.stale == 0
