@@ -13,7 +13,7 @@ from typing import Final
 
 import apsw
 
-from bench import proving, reading, recalling, starting, writing
+from bench import meaning, proving, reading, recalling, starting, writing
 from bench.figures import FULL, QUICK, Figure, Scale
 
 Row = tuple[str, str, str, str]
@@ -26,6 +26,7 @@ BENCHMARKS: Final[dict[str, Benchmark]] = {
     "recalling": recalling.recalling,
     "crowded": recalling.crowded,
     "large": recalling.large,
+    "meaning": meaning.meaning,
     "opening": reading.opening,
     "verify": proving.verify,
     "resume": proving.resume,
@@ -39,8 +40,8 @@ INTRODUCTION: Final = """\
 CPU time, user and system, never wall time; medians over rounds. Two things compared were run in turns within one
 process, and their ratio is the median of the rounds' ratios. The rows of one benchmark are of one run, those of two
 perhaps of two. The notes are made from a fixed seed: 12 to 40 words out of 50,000 by Zipf's law, about 173 characters
-each; those of `recalling`, `crowded` and `large` as `bench/natural.py` says, nearer to language. Targets are what we
-are after; nothing asserts them. Beside other work the same costs up to half more.
+each; those of `recalling`, `crowded`, `large` and `meaning` as `bench/natural.py` says, nearer to language. Targets are
+what we are after; nothing asserts them. Beside other work the same costs up to half more.
 """
 
 

@@ -7,6 +7,7 @@ that is said, then 50,000 made-up ones. Sources, where there are any, have twent
 from __future__ import annotations
 
 import random
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
@@ -17,6 +18,7 @@ from typing import Final
 from bench.workload import CALLER, opened, vocabulary
 from ledgerstone import Caller, Draft
 from ledgerstone.core.words import STOP_WORDS
+from ledgerstone.semantic import Lane, static_table
 
 IMPORT: Final = 256
 NOTE: Final = 20, 60
@@ -79,6 +81,16 @@ def kept(folder: Path, size: int, *, sourced: bool = False) -> Path:
                 memory.remember_many(
                     [Draft(text=text, source=f"talk {number // SOURCE}" if sourced else None) for number, text in some]
                 )
+    return path
+
+
+def vectored(folder: Path, size: int) -> Path:
+    """A ``kept`` store with the vectors of the static table; made once and taken as it is then."""
+    path = folder / f"natural-{size}-vectors.ledger"
+    if not path.exists():
+        shutil.copyfile(kept(folder, size), path)
+        with opened(path, semantic=Lane(static_table)) as memory:
+            memory.index_vectors()
     return path
 
 

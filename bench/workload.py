@@ -16,6 +16,7 @@ from typing import Final
 from ledgerstone import Caller, Keyring, Origin, ProjectHints, SigningKey
 from ledgerstone.ledger import Ledger
 from ledgerstone.memory import Memory
+from ledgerstone.semantic import Lane
 
 KEYS: Final = Keyring(SigningKey(seed=b"benchmarks sign with this seed, ", secret=b"and hash under this secret, both"))
 CALLER: Final = Caller(
@@ -71,9 +72,9 @@ def queries(size: int, *, words: int = 8, count: int = 64) -> list[str]:
     return asked
 
 
-def opened(path: Path, caller: Caller = CALLER, state: Path | None = None) -> Memory:
+def opened(path: Path, caller: Caller = CALLER, state: Path | None = None, *, semantic: Lane | None = None) -> Memory:
     """The store of a file, made if need be."""
-    return Memory.open(path, keys=KEYS, caller=caller, state=state, create=not path.exists())
+    return Memory.open(path, keys=KEYS, caller=caller, state=state, create=not path.exists(), semantic=semantic)
 
 
 def filled(path: Path, size: int, *, batch: int = BATCH) -> Path:
