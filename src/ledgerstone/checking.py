@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from ledgerstone import administration, forgetting, receipts, verifying
 from ledgerstone.core.authority import Caller
-from ledgerstone.core.values import Report
+from ledgerstone.core.values import Finding, Report
 from ledgerstone.errors import UsageError
 from ledgerstone.following import enrolled
 from ledgerstone.ledger import Ledger
@@ -29,11 +30,21 @@ def verify(
         shape = reader.shape()
         if shape.lost or not shape.derived:
             return verifying.naming(report, gone)
-        findings = report.findings + forgetting.returned(ledger, reader)
-        keys = receipts.keys(ledger.keyring, enrolled(reader))
-        newest = None if report.since is None else ledger.receipt_verified()
-        checked = receipts.check(reader, keys, newest, ledger.entropy)
-        findings += checked.findings
+        findings = report.findings
+        keys, checked = receipts.keys(ledger.keyring, ()), receipts.Checked((), 0, 0, None)
+
+        def erased() -> Iterable[Finding]:
+            return forgetting.returned(ledger, reader)
+
+        def of_receipts() -> Iterable[Finding]:
+            nonlocal keys, checked
+            keys = receipts.keys(ledger.keyring, enrolled(reader))
+            newest = None if report.since is None else ledger.receipt_verified()
+            checked = receipts.check(reader, keys, newest, ledger.entropy)
+            return checked.findings
+
+        for code, run in (("erased", erased), ("receipt", of_receipts)):
+            findings += tuple(verifying.named(code, reader, run, damaged=bool(findings)))
         if expected is not None:
             # Loaded where it is asked for: most verifications do not.
             from ledgerstone import proving  # noqa: PLC0415

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from ledgerstone.core import chain, entries
 from ledgerstone.core.entries import KeyEntry
 from ledgerstone.core.signing import COMMIT, Keyring
-from ledgerstone.errors import CorruptionError, UsageError
+from ledgerstone.errors import CorruptionError
 from ledgerstone.store.protocol import ChainRow, Reader
 
 # How the bytes of a key's entry tell it from others.
@@ -50,7 +50,7 @@ def check_fits(reader: Reader, keyring: Keyring) -> None:
     """
     signer = None
     # What cannot be read is a fault that the verification names.
-    with suppress(CorruptionError, UsageError, TypeError, ValueError, AttributeError):
+    with suppress(TypeError, ValueError, AttributeError, *reader.damaged):
         row = reader.first()
         data = None if row is None else reader.header(row.number, row.sequence)
         header = None if data is None else chain.read(data)[1]

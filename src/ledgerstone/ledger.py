@@ -220,7 +220,7 @@ class Ledger:
         if not lost:
             check_fits(reader, self.keyring)
         report = self._resumed(reader, watch) if not full else verifying.verify(reader, self.keyring, watch)
-        if self.anchors is None or lost:
+        if self.anchors is None or lost or not (report.ok or report.heads):
             return report, {}
         known, found = self.anchors.store(), reader.first_chain()
         if known not in {None, found}:

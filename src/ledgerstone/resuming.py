@@ -56,8 +56,11 @@ def verify(
     """
     try:
         return _verify(reader, keyring, milestones, entropy, watch)
-    except CorruptionError as error:
-        raise UnsettledError(error.message) from error
+    except reader.damaged as error:
+        raise UnsettledError(str(error)) from error
+    except (TypeError, ValueError, AttributeError) as error:
+        # A fault of this program is met again by the replay of everything, and raised there.
+        raise UnsettledError(str(error)) from error
 
 
 def _verify(

@@ -16,7 +16,7 @@ from ledgerstone.core.signing import Keyring
 from ledgerstone.core.values import Ending, Finding, Report, Scope
 from ledgerstone.core.verify import Authorities, Replay, Replayed, check_head, check_signature
 from ledgerstone.core.words import ANALYZER
-from ledgerstone.errors import CorruptionError, FormatError, RuleError, UsageError
+from ledgerstone.errors import CorruptionError, FormatError, RuleError
 from ledgerstone.following import check_fits
 from ledgerstone.settling import Settled
 from ledgerstone.store.protocol import (
@@ -60,6 +60,21 @@ class Watch(NamedTuple):
 UNWATCHED: Final = Watch()
 
 
+def named(code: str, reader: Reader, run: Callable[[], Iterable[Finding]], *, damaged: bool) -> Iterator[Finding]:
+    """What a check finds, and in words what kept it from the rest: no fault hides another.
+
+    An error that damage alone does not explain is raised, unless something is ``damaged`` for sure.
+    """
+    try:
+        yield from run()
+    except reader.damaged as error:
+        yield Finding(code, "", None, f"{error}; what depends on it was not checked")
+    except (TypeError, ValueError, AttributeError) as error:
+        if not damaged:
+            raise
+        yield Finding(code, "", None, f"{error}; what depends on it was not checked")
+
+
 def verify(reader: Reader, keyring: Keyring, watch: Watch = UNWATCHED) -> Report:
     """Every fault of a store: bytes, links, signatures, rules, derived rows, the file itself."""
     findings: list[Finding] = []
@@ -70,14 +85,16 @@ def verify(reader: Reader, keyring: Keyring, watch: Watch = UNWATCHED) -> Report
             watch.found(finding)
 
     shape = reader.shape()
-    tell(_of_file(reader, shape))
+    tell(named("file", reader, lambda: _of_file(reader, shape), damaged=True))
     if shape.lost:
         return Report(findings=tuple(findings), namespaces=0, commits=0, entries=0, heads={})
     sound = len(findings) == len(shape.foreign)
     heads: dict[str, tuple[int, bytes]] = {}
     done = records = posted = 0
     authorities = Authorities()
-    rows = reader.chains()
+    wrong: list[str] = []
+    rows = reader.chains(wrong)
+    tell(Finding("chain", "", None, line) for line in wrong)
     total = sum(row.sequence + 1 for row in rows)
     for index, row in enumerate(rows):
         namespace = row.namespace
@@ -93,8 +110,8 @@ def verify(reader: Reader, keyring: Keyring, watch: Watch = UNWATCHED) -> Report
                     told = len(replay.findings)
                     watch.progress(done + sequence, total)
             posted += check.finish()
-        except (CorruptionError, UsageError) as error:
-            replay.find("chain", None, f"{error.message}; what depends on it was not checked")
+        except reader.damaged as error:
+            replay.find("chain", None, f"{error}; what depends on it was not checked")
         except (TypeError, ValueError, AttributeError) as error:
             # A column of a wrong type; the file's own check has named it, or else it is a fault of this program.
             if not findings:
@@ -112,7 +129,11 @@ def verify(reader: Reader, keyring: Keyring, watch: Watch = UNWATCHED) -> Report
         if namespace not in heads and namespace not in authorities.parted
     )
     tell(authorities.findings(rows[0].namespace if rows else ""))
-    tell(_beyond(reader, authorities, posted) if shape.derived else [Finding("schema", "", None, UNDERIVED)])
+    if shape.derived:
+        tell(named("chain", reader, lambda: promotions(reader, authorities), damaged=bool(findings)))
+        tell(named("index", reader, lambda: _posted(reader, posted), damaged=bool(findings)))
+    else:
+        tell([Finding("schema", "", None, UNDERIVED)])
     return Report(findings=tuple(findings), namespaces=len(rows[1:]), commits=done, entries=records, heads=heads)
 
 
@@ -127,9 +148,8 @@ def _of_file(reader: Reader, shape: Shape) -> Iterator[Finding]:
             yield Finding("file", "", None, line)
 
 
-def _beyond(reader: Reader, authorities: Authorities, posted: int) -> Iterator[Finding]:
-    """What is wrong from one chain to another, and with the one index of all of them."""
-    yield from promotions(reader, authorities)
+def _posted(reader: Reader, posted: int) -> Iterator[Finding]:
+    """What is wrong with the one index of all chains."""
     if reader.posted() != posted:
         yield Finding("index", "", None, "the word index does not hold the words of the records")
 
@@ -503,7 +523,11 @@ def abandoned(
     """
     gone: dict[str, Anchor | None] = {}
     for namespace, (sequence, _) in heads.items():
-        row = reader.chain(namespace)
+        try:
+            row = reader.chain(namespace)
+        except CorruptionError:
+            # The verification has named it; what was not followed has no head to hold to anything.
+            continue
         try:
             anchor = anchors.newest(namespace)
         except CorruptionError:

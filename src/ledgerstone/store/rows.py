@@ -207,6 +207,11 @@ class SqliteReader:
 
     __slots__ = ("_connection", "_edits", "_turn")
 
+    @property
+    def damaged(self) -> tuple[type[Exception], ...]:
+        """Our own, and what becomes a CorruptionError where a block ends."""
+        return CorruptionError, UsageError, apsw.CorruptError, apsw.SQLError, UnicodeDecodeError
+
     def __init__(self, connection: apsw.Connection, turn: int = 0) -> None:
         self._connection = connection
         self._turn = turn
@@ -239,9 +244,26 @@ class SqliteReader:
         namespace: str | None = self._one("SELECT namespace FROM chain WHERE number = 1")
         return namespace
 
-    def chains(self) -> list[ChainRow]:
-        """All of them, the store's own first."""
-        return [_chain(row) for row in self._connection.execute(f"SELECT {_CHAIN} FROM chain ORDER BY number")]
+    def chains(self, wrong: list[str] | None = None) -> list[ChainRow]:
+        """All of them, the store's own first; CorruptionError for a row that was never written so.
+
+        With ``wrong`` such a row goes there in words, and the rest is told, but none without the store's own, on which
+        they rest. A row that can be followed all the same, but for its sequence, is among the rest, as at 0.
+        """
+        sql = f"SELECT {_CHAIN} FROM chain WHERE number = ?"
+        rows = []
+        for number in self._column("SELECT number FROM chain ORDER BY number"):
+            try:
+                values = self._one(sql, number)
+                if wrong is not None and not 0 <= values[2] <= _MASK:
+                    wrong.append(f"the row of {values[1]} is not as it was written: commit {values[2]}")
+                    values = (*values[:2], 0, *values[3:])
+                rows.append(_chain(values))
+            except (CorruptionError, UnicodeDecodeError) as error:
+                if wrong is None:
+                    raise
+                wrong.append(f"a row of a chain cannot be followed: {error}")
+        return [] if wrong and (not rows or rows[0].number != 1) else rows
 
     def header(self, number: int, sequence: int) -> bytes | None:
         body: bytes | None = self._one("SELECT body FROM header WHERE row = ?", number << _BITS | sequence)
