@@ -574,10 +574,11 @@ def renew(store: Store, keyring: Keyring, *, read_only: bool) -> bool:
 def rebuild(writer: Writer, keyring: Keyring, *, alone: bool = False) -> Report:
     """Write every derived row anew from history; CorruptionError, and nothing changed, when history is damaged.
 
-    What in the schema is not ours is taken out first.
+    What in the schema is not ours is taken out first, and the word index made anew, whatever state it is in. Damaged is
+    also a file in which derived rows share pages with history, or that is not sound in the end.
     With ``alone`` other namespaces, and contents of the store chain, may have been left out.
     """
-    writer.mend()
+    kept = writer.mend()
     check_fits(writer, keyring)
     heads: dict[str, tuple[int, bytes]] = {}
     commits = entries = 0
@@ -606,6 +607,7 @@ def rebuild(writer: Writer, keyring: Keyring, *, alone: bool = False) -> Report:
             hint="nothing was changed; restore a backup; ledgerstone verify lists every fault",
         )
     writer.analyzed(ANALYZER)
+    writer.check_mended(kept)
     return Report(findings=(), namespaces=len(rows[1:]), commits=commits, entries=entries, heads=heads)
 
 

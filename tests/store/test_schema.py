@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ledgerstone import CorruptionError, Memory
+from ledgerstone import CorruptionError, Draft, Memory, Scope
 from ledgerstone.store import alone, copy_store, sqlite
 from tests.stores import READ_ONLY, Home, dump, furnish, later, open_memory, plain_client, survey
 
@@ -26,6 +26,15 @@ FOREIGN = {
     "CREATE TABLE planted(x INTEGER PRIMARY KEY AUTOINCREMENT); INSERT INTO planted VALUES(7)": [
         "table planted: foreign",
         "table sqlite_sequence: foreign",
+    ],
+    "CREATE TABLE a(x INTEGER PRIMARY KEY AUTOINCREMENT); CREATE TABLE b(x INTEGER PRIMARY KEY AUTOINCREMENT)": [
+        "table a: foreign",
+        "table b: foreign",
+        "table sqlite_sequence: foreign",
+    ],
+    "PRAGMA writable_schema = ON; INSERT INTO sqlite_schema VALUES"
+    "('table', 'planted', 'planted', 0, 'create  /*x*/ virtual table planted using nomodule(a)')": [
+        "table planted: foreign"
     ],
     "CREATE VIRTUAL TABLE planted USING fts5(x); INSERT INTO planted VALUES('words')": [
         *(f"table planted{name}: foreign" for name in ("", "_config", "_content", "_data", "_docsize", "_idx")),
@@ -208,3 +217,86 @@ def test_every_connection_is_guarded(home: Home, monkeypatch: pytest.MonkeyPatch
         pass
 
     assert len(guarded) == 3
+
+
+# What somebody does to the tables that the word index keeps for itself.
+INDEX = (
+    "DELETE FROM postings_docsize",
+    "DELETE FROM postings_docsize WHERE id = (SELECT min(id) FROM postings_docsize)",
+    "DELETE FROM postings_idx",
+    "DELETE FROM postings_idx WHERE pgno = (SELECT max(pgno) FROM postings_idx)",
+    "UPDATE postings_idx SET term = CAST(term || 'z' AS BLOB) WHERE pgno > 3",
+    "UPDATE postings_idx SET term = CAST(substr(term, 1, 2) AS BLOB) WHERE pgno = (SELECT max(pgno) FROM postings_idx)",
+    "DELETE FROM postings_config WHERE k = 'version'",
+    "UPDATE postings_data SET block = substr(block, 1, length(block) / 2) WHERE id > 10",
+    "UPDATE postings_data SET block = zeroblob(length(block)) WHERE id = 10",
+    "DELETE FROM postings_data WHERE id = 10",
+    "DELETE FROM postings_data WHERE id > 10",
+    "INSERT INTO postings(rowid, words) VALUES(5 << 40, 'alien')",
+)
+
+
+@pytest.fixture(scope="module")
+def folded(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """A home with a word index of more than one page."""
+    home = furnish(tmp_path_factory.mktemp("home") / "store.db", fillers=2)
+    with open_memory(home.path, create=False, seed=2) as memory:
+        for block in range(8):
+            numbers = range(block * 64, block * 64 + 64)
+            drafts = [Draft(text=f"note {number} alone{number:05d} {number * 7919:07d}") for number in numbers]
+            memory.remember_many(drafts, scope=Scope.USER)
+    return home
+
+
+@pytest.mark.parametrize("script", INDEX)
+def test_a_damaged_word_index_is_found_and_made_anew(folded: Home, tmp_path: Path, script: str) -> None:
+    """Whatever was done to its own tables, verify reports it and does not fail, and a rebuild puts it right."""
+    home = folded.copy(tmp_path)
+    before = answers(home)
+    plant(home, script)
+
+    with unchecked(home) as memory:
+        found = [finding.message for finding in memory.verify(full=True).findings]
+        memory.rebuild()
+        whole = memory.verify(full=True)
+
+    assert "the word index does not hold the words of the records" in found
+    assert whole.ok
+    assert answers(home) == before
+
+
+def test_a_text_that_the_index_keeps_is_not_reported_as_erased(folded: Home, tmp_path: Path) -> None:
+    """Where a deletion misses, nothing is erased and rebuild is named; after it, no word of the text is left."""
+    home = folded.copy(tmp_path)
+    target = home.memories["rare"]
+    plant(home, "UPDATE postings_docsize SET origin = 999999")
+
+    with unchecked(home) as memory:
+        with pytest.raises(CorruptionError, match="does not let go of a text") as refusal:
+            memory.forget(target, dry_run=False)
+        kept = memory.get(target).text or ""
+        memory.rebuild()
+        erased = memory.forget(target, dry_run=False)
+
+    assert "ledgerstone rebuild" in refusal.value.hint
+    assert "zanzibar" in kept
+    assert not erased.left
+    assert b"zanzibar" not in home.path.read_bytes()
+
+
+@pytest.mark.parametrize("derived", ["vectored", "corpus", "record", "node"])
+@pytest.mark.parametrize("history", ["chain", "receipt"])
+def test_a_rebuild_writes_over_no_page_of_history(home: Home, derived: str, history: str) -> None:
+    """Where a derived table stands in the pages of history the rebuild is refused, and restore is what it says."""
+    connection = plain_client(home.path)
+    page = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?", (history,)).get
+    connection.execute("PRAGMA writable_schema = ON")
+    connection.execute("UPDATE sqlite_schema SET rootpage = ? WHERE name = ?", (page, derived))
+    connection.close()
+    before = home.path.read_bytes()
+
+    with unchecked(home) as memory, pytest.raises(CorruptionError, match="a rebuild does not help") as refusal:
+        memory.rebuild()
+
+    assert "ledgerstone restore" in refusal.value.hint
+    assert home.path.read_bytes() == before

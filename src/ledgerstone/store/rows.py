@@ -7,6 +7,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from hashlib import sha256
 from itertools import repeat
 from typing import Any, Final
 
@@ -62,6 +63,18 @@ _TRANSCRIBE: Final = {
     "signature": "INSERT INTO signature(row, body) VALUES(?, ?)",
     "tile": "INSERT INTO tile(row, root) VALUES(?, ?)",
 }
+
+# The leaves of the index, by segment and page: their sizes, and where the words that begin on them are listed.
+_LEAVES: Final = """
+SELECT id >> 37, id & 0x7fffffff, length(block), substr(block, 3, 2) FROM postings_data
+WHERE id BETWEEN 1 << 37 AND (1 << 53) - 1 AND id >> 31 & 63 = 0 AND typeof(block) = 'blob'
+"""
+_LEADING: Final = "SELECT segid, pgno >> 1, CAST(ifnull(term, '') AS BLOB) FROM postings_idx WHERE pgno >> 1 > 1"
+# Of all folded words the first from a place on, and the last before it; in how many texts one stands.
+_OWN: Final = "FROM frequency WHERE frequency.number = corpus.number AND word"
+_AT: Final = f"SELECT min((SELECT min(word) {_OWN} >= ?)) FROM corpus"
+_BELOW: Final = f"SELECT max((SELECT max(word) {_OWN} < ?)) FROM corpus"
+_HOLDING: Final = f"SELECT sum((SELECT holding {_OWN} = ?)) FROM corpus"
 
 # What every SQLite file begins with, and how many bytes an integer of a row may have.
 _MAGIC: Final = b"SQLite format 3"
@@ -600,14 +613,45 @@ class SqliteReader:
         yield from self._connection.execute("SELECT word, holding FROM frequency WHERE number = ?", (number,))
 
     def posting(self, number: int, position: int, words: Iterable[str]) -> int:
-        """What the words of a record, each once, add to ``posted``; another number in another run."""
-        return sum(map(hash, zip(words, repeat(number << _BITS | position))))
+        """What a record and its words, each once, add to ``posted``; another number in another run."""
+        row = number << _BITS | position
+        return sum(map(hash, zip(words, repeat(row))), hash((row,)))
 
-    def posted(self) -> int:
-        """All that the full-text index holds, as the sum of hashes, so that nothing has to be held or sorted."""
+    def posted(self) -> int | None:
+        """All that the full-text index holds, as the sum of hashes, so that nothing has to be held or sorted.
+
+        None where it cannot be read, or where a look-up or a deletion would miss what it holds.
+        """
         execute = self._connection.execute
-        execute("CREATE VIRTUAL TABLE IF NOT EXISTS temp.posted USING fts5vocab(main, postings, instance)")
-        return sum(map(hash, execute("SELECT term, doc FROM temp.posted")))
+        try:
+            execute("CREATE VIRTUAL TABLE IF NOT EXISTS temp.posted USING fts5vocab(main, postings, instance)")
+            held = sum(map(hash, execute("SELECT term, doc FROM temp.posted")))
+            # Without its row here, a text is not deleted from the index.
+            held += sum(map(hash, execute("SELECT id FROM postings_docsize")))
+            led = self._led()
+        except (apsw.CorruptError, apsw.SQLError, apsw.ConstraintError):
+            return None
+        return held if led else None
+
+    def _led(self) -> bool:
+        """Whether look-ups come to each leaf of the index on which words begin (FTS5's ``fts5_index.c``).
+
+        A leaf is led to by a word above all words of the leaf before it, and not above the first of its own: then the
+        words of the store that stand to both sides of it are found in as many texts as hold them.
+        """
+        execute = self._connection.execute
+        leaves = {
+            (segment, page)
+            for segment, page, size, listed in execute(_LEAVES)
+            if page > 1 and size > int.from_bytes(listed, "big")
+        }
+        leading = {(segment, page): word[1:] for segment, page, word in execute(_LEADING)}
+        if leaves != leading.keys():
+            return False
+        starts = [word.decode(errors="ignore") for word in leading.values()]
+        beside = {self._one(sql, start) for start in starts for sql in (_AT, _BELOW)} - {None}
+        found = "SELECT count(*) FROM postings WHERE postings MATCH ?"
+        return all(self._one(found, f'"{word}"') == self._one(_HOLDING, word) for word in beside)
 
     def shape(self) -> Shape:
         """How the database differs from what its schema should be."""
@@ -631,7 +675,10 @@ class SqliteReader:
 
     def integrity(self) -> list[str]:
         """What SQLite's own check finds wrong with the file."""
-        rows = self._column("PRAGMA integrity_check")
+        try:
+            rows = self._column("PRAGMA integrity_check")
+        except (apsw.CorruptError, apsw.SQLError) as error:
+            return [str(error)]
         return [] if rows == ["ok"] else rows
 
     def word_row(self, number: int, position: int) -> WordRow | None:
@@ -726,9 +773,33 @@ class SqliteWriter(SqliteReader):
         self.appended: list[tuple[int, bytes]] = []
         self.left: bytes | None = None
 
-    def mend(self) -> None:
-        """Take out what is foreign to the schema and make anew, empty, what is derived; else CorruptionError."""
+    def mend(self) -> bytes:
+        """Take out what is foreign to the schema and make anew, empty, what is not as it was made, and the word index.
+
+        Returns a digest of what no replay derives, as it was before. CorruptionError where that is altered or gone.
+        """
+        kept = b"" if self.shape().lost else self._kept()
         schema.mend(self._connection)
+        return kept
+
+    def check_mended(self, kept: bytes) -> None:
+        """Raise CorruptionError unless what no replay derives is as ``mend`` found it, in a file that is sound."""
+        wrong = self.integrity()
+        if self._kept() != kept:
+            wrong.append("what is derived stands in the same pages as history")
+        if wrong:
+            raise CorruptionError(
+                f"the database is damaged where a rebuild does not help: {wrong[0]}",
+                hint="nothing was changed; restore a backup: ledgerstone restore FILE",
+            )
+
+    def _kept(self) -> bytes:
+        """A digest of every row of the tables that no replay derives."""
+        seen = sha256()
+        for table in sorted(schema.KEPT):
+            for row in self._connection.execute(f"SELECT * FROM {table} ORDER BY 1"):
+                seen.update(repr((table, row)).encode())
+        return seen.digest()
 
     def append(self, step: Step) -> int:
         """Store one commit and all that it changes; returns the chain's number."""
@@ -868,6 +939,11 @@ class SqliteWriter(SqliteReader):
         if position >= corpus.through:
             return
         execute("DELETE FROM postings WHERE rowid = ?", (row,))
+        found = "SELECT 1 FROM postings WHERE postings MATCH ? AND rowid = ?"
+        if any(self._one(found, f'"{word}"', row) for word in words.words.split()):
+            raise CorruptionError(
+                "the word index does not let go of a text", hint="nothing was erased; run: ledgerstone rebuild"
+            )
         for word in words.words.split():
             execute("UPDATE frequency SET holding = holding - 1 WHERE number = ? AND word = ?", (number, word))
             execute("DELETE FROM frequency WHERE number = ? AND word = ? AND holding = 0", (number, word))
@@ -1002,11 +1078,10 @@ class SqliteWriter(SqliteReader):
         self._connection.execute("INSERT OR REPLACE INTO setting(name, value) VALUES('analyzer', ?)", (analyzer,))
 
     def clear_derived(self, number: int) -> None:
-        """Drop all derived rows of a chain; its canonical rows stay."""
+        """Drop all derived rows of a chain but those of the word index; its canonical rows stay."""
         execute = self._connection.execute
         self.clear_vectors(number)
         bounds = _range(number)
-        execute("DELETE FROM postings WHERE rowid BETWEEN ? AND ?", bounds)
         for table in ("record", "node", "words"):
             execute(f"DELETE FROM {table} WHERE row BETWEEN ? AND ?", bounds)
         execute("DELETE FROM link WHERE source BETWEEN ? AND ?", bounds)

@@ -83,7 +83,7 @@ CREATE TABLE receipt(row INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, body BLOB
 MIGRATIONS: Final[dict[int, str]] = {1: _CANONICAL + _DERIVED + SECURE_INDEX, 2: _PLACES, 3: _VECTORS, 4: _RECEIPTS}
 
 # What no replay derives: without one of these a store is not whole, and nothing but a backup brings it back.
-_KEPT: Final = frozenset({"chain", "header", "entry", "content", "signature", "tile", "receipt"})
+KEPT: Final = frozenset({"chain", "header", "entry", "content", "signature", "tile", "receipt"})
 _INDEX: Final = "postings"
 _NO_OWN: Final = "the database's schema is not its own"
 
@@ -135,19 +135,19 @@ def shape(connection: apsw.Connection) -> Shape:
         if here == there:
             continue
         says = "foreign" if there is None else "gone" if here is None else "not as it was made"
-        into = lost if there is not None and kind == "table" and name in _KEPT else foreign
+        into = lost if there is not None and kind == "table" and name in KEPT else foreign
         into.append(f"{kind} {name}: {says}")
         derived &= there is None or kind != "table"
     return Shape(tuple(foreign), tuple(lost), derived=derived)
 
 
 def mend(connection: apsw.Connection) -> None:
-    """Take out what is foreign, and make anew, empty, what is derived; inside the caller's transaction.
+    """Take out what is foreign, make anew, empty, what is derived and not as it was made, and the word index always.
 
+    Inside the caller's transaction. What the index keeps in tables of its own nothing here can put right in place.
     CorruptionError where history itself was altered or is gone, and for what cannot be taken out.
     """
-    before = shape(connection)
-    if not before.lost and before.foreign:
+    if not shape(connection).lost:
         with _unguarded(connection):
             _take_out(connection)
             _put_back(connection)
@@ -187,17 +187,21 @@ def _unguarded(connection: apsw.Connection) -> Iterator[None]:
 def _take_out(connection: apsw.Connection) -> None:
     """Drop whatever is not as it should be; a table takes along what belongs to it."""
     found, expected = _declared(connection), _expected(current())
-    wrong = {key: made for key, made in found.items() if expected.get(key) != made}
-    # The word index is one, whichever of its own tables is concerned.
-    if any(_of_index(kind, name) for kind, name in wrong.keys() | expected.keys() - found.keys()):
-        wrong |= {key: made for key, made in found.items() if _of_index(*key)}
-    # What is declared by a module before the tables that the module keeps for it.
-    for (kind, name), made in sorted(wrong.items(), key=lambda each: (each[0][0] == "table", not _virtual(each[1]))):
-        if made.sql is not None:
-            _drop(connection, kind, name, made)
+    wrong = {key for key, made in found.items() if made.sql is not None and expected.get(key) != made}
+    wrong |= {key for key in found if _of_index(*key)}
+    # A module's table holds no page of the file itself.
+    virtual = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE rootpage = 0")}
+
+    def turn(key: tuple[str, str]) -> tuple[bool, bool, bool]:
+        # What a module declares before the tables that it keeps for it; what dropping a table may look into, last.
+        kind, name = key
+        return kind == "table", name not in virtual, name == "sqlite_sequence"
+
+    for kind, name in sorted(wrong, key=turn):
+        _drop(connection, kind, name, virtual=kind == "table" and name in virtual)
 
 
-def _drop(connection: apsw.Connection, kind: str, name: str, made: _Made) -> None:
+def _drop(connection: apsw.Connection, kind: str, name: str, *, virtual: bool) -> None:
     execute, quoted = connection.execute, name.replace('"', '""')
     if name == "sqlite_sequence":
         # SQLite drops it under no other name than one of ours.
@@ -208,13 +212,13 @@ def _drop(connection: apsw.Connection, kind: str, name: str, made: _Made) -> Non
         )
         execute("DROP TABLE unmade")
         return
-    if not _virtual(made):
+    if not virtual:
         execute(f'DROP {kind} IF EXISTS "{quoted}"')
         return
     try:
         execute(f'DROP TABLE IF EXISTS "{quoted}"')
     except apsw.Error:
-        # Its module is not here, or its own tables are gone. It holds no page of the file itself.
+        # Its module is not here, or its own tables are gone or damaged.
         _rewrite(connection, "DELETE FROM sqlite_schema WHERE type = 'table' AND name = ?", name)
 
 
@@ -241,7 +245,3 @@ def _put_back(connection: apsw.Connection) -> None:
 
 def _of_index(kind: str, name: str) -> bool:
     return kind == "table" and (name == _INDEX or name.startswith(f"{_INDEX}_"))
-
-
-def _virtual(made: _Made) -> bool:
-    return made.sql is not None and made.sql.upper().startswith("CREATE VIRTUAL")
