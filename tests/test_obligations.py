@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ledgerstone import (
+    Act,
     Budget,
     Caller,
     CapacityError,
@@ -18,11 +21,13 @@ from ledgerstone import (
     Scope,
     Standing,
     Status,
+    Trust,
 )
+from ledgerstone.core import canonical
 from ledgerstone.core.entries import Content, encode_content
 from ledgerstone.core.rules import MAX_OPEN_TASK_BYTES, TASK_OVERHEAD_BYTES
 from ledgerstone.core.values import DEFAULT_FLOOR
-from tests.memories import ADA, ELSEWHERE, HOMELESS, MODEL, NOON, STRANGER, Scratch
+from tests.memories import ADA, ELSEWHERE, HOMELESS, MODEL, NOON, SECOND, STRANGER, Scratch
 
 BUDGET_ITEMS = 16
 TASK = Draft(text="Water the cedar.", kind=Kind.TASK)
@@ -376,3 +381,64 @@ def test_what_others_added_up_to_is_told_with_the_command_that_settles_it(scratc
     for item in ada.recall(policy=policy).items:
         ada.close_task(item.record.address)
     assert len(ada.recall("anything").items) == BUDGET_ITEMS
+
+
+def test_an_expired_task_does_not_count_at_the_door(scratch: Scratch) -> None:
+    """While those of the user last one of a project is refused; once they have expired, and are not shown, not."""
+    ada = scratch.memory
+    lasting = [Draft(text=f"Call {n}.", kind=Kind.TASK, expires=scratch.now + SECOND) for n in range(BUDGET_ITEMS)]
+    ada.remember_many(lasting, scope=Scope.USER)
+    with pytest.raises(RuleError, match="make it 17 and"):
+        ada.remember(TASK)
+
+    scratch.wait(2)
+
+    task = ada.remember(TASK).record
+    assert [item.record for item in ada.recall("anything").items if item.lane is Lane.TASKS] == [task]
+
+
+def test_a_task_below_the_floor_of_its_caller_does_not_count_at_the_door(scratch: Scratch) -> None:
+    """Whose recall shows none of a model's tasks is held to none of them; the model is."""
+    model, strict = scratch.by(MODEL), scratch.by(replace(ADA, floor=Trust.USER_EXPLICIT))
+    for _ in range(BUDGET_ITEMS):
+        model.remember(TASK)
+    with pytest.raises(RuleError, match="make it 17 and"):
+        model.remember(TASK, scope=Scope.USER)
+
+    task = strict.remember(TASK, scope=Scope.USER).record
+
+    assert [item.record for item in strict.recall("anything").items] == [task]
+
+
+def test_tasks_that_a_caller_may_not_settle_do_not_keep_it_from_writing(scratch: Scratch) -> None:
+    """Where others filled what it may only read its own is taken, and its recall says what to do; a writer waits."""
+    ada, bob = scratch.memory, scratch.by(Caller(principal="bob", origin=ADA.origin))
+    team = ada.share("team")
+    ada.remember_many([TASK] * BUDGET_ITEMS, namespace=team)
+    ada.grant("bob", Act.READ, namespace=team)
+    for act in (Act.CREATE, Act.READ, Act.WRITE):
+        ada.grant("bob", act, scope=Scope.USER)
+
+    assert bob.remember(TASK, scope=Scope.USER).record.status is Status.OPEN
+    with pytest.raises(CapacityError, match="the 17 open tasks need") as full:
+        bob.recall("anything")
+    assert "ledgerstone recall --tasks" in full.value.hint
+
+    ada.grant("bob", Act.WRITE, namespace=team)
+    with pytest.raises(RuleError, match="make it 18 and"):
+        bob.remember(TASK, scope=Scope.USER)
+
+
+def test_a_task_pays_for_the_name_of_a_shared_namespace(scratch: Scratch) -> None:
+    """As many as a default recall holds under a long name are taken and recalled, one more is refused."""
+    ada = scratch.memory
+    team = ada.share("\u96ea" * 120)
+    room = len(canonical.encode({"namespace_name": "\u96ea" * 120}))
+    each = TASK_OVERHEAD_BYTES + content_bytes(TASK.text) + room
+    tasks = [ada.remember(TASK, namespace=team).record for _ in range(MAX_OPEN_TASK_BYTES // each)]
+
+    with pytest.raises(RuleError, match="open_tasks"):
+        ada.remember(TASK, namespace=team)
+
+    assert 0 < len(tasks) < BUDGET_ITEMS
+    assert [item.record for item in ada.recall("anything").items] == tasks

@@ -657,13 +657,13 @@ class Reading:
             sources=self._addresses(where, record.sources),
             covers=self._addresses(where, record.covers),
             promoted=self._promoted(where, version.body.position, record),
-            namespace_name=self._name(where) if scope is Scope.SHARED else None,
+            namespace_name=self.name(where) if scope is Scope.SHARED else None,
             overrides=record.overrides,
             reason=None if ended is None else ended.reason,
             ended_by=proven.ended_by or None,
         )
 
-    def _name(self, where: Chain) -> str | None:
+    def name(self, where: Chain) -> str | None:
         """The name under which a namespace was made; None once it was erased."""
         return next((listing.name for listing in self.listings("namespace", where.namespace)), None)
 

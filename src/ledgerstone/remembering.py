@@ -85,7 +85,6 @@ def remember(
         writing = _writing(ledger, caller, batch.namespace)
         for draft, passed in zip(drafts, overrides, strict=True):
             batch.add(rules.enter(draft, writing, batch.facts, passed))
-        _check_obligations(block, batch, target.place)
         made_under = receipts.cited(block.reading, block.identity, receipt)
         answers = _committed(ledger, block, batch, target, request, receipt=made_under)
     answers = _told(caller, drafts, answers)
@@ -223,7 +222,11 @@ def _committed(
     if request.key is not None:
         # It has no name yet where the namespace was just made.
         idempotency = block.idempotency or _named(ledger, batch.namespace, request.key, request)
+    place = target.place
+    before = (0, 0) if batch.where is None else _obliging(block, batch.where, place)
     where = batch.append(block.writer, idempotency=idempotency, receipt=receipt)
+    if batch.counts.open:
+        _check_obligations(block, where, place, before)
     scope, reading = target.place.scope, block.reading
     records = [
         reading.record(where, scope, position)
@@ -311,23 +314,36 @@ def _told(caller: Caller, drafts: Sequence[Draft], answers: Answers) -> Answers:
     )
 
 
-def _check_obligations(block: Block, batch: Batch, place: Place) -> None:
-    """Refuse an open task by which all that the caller sees would have more of them than a default recall holds.
+def _obliging(block: Block, where: Chain, place: Place) -> tuple[int, int]:
+    """How many open tasks of a namespace a default recall of this caller keeps, and the bytes that they count.
 
-    The rules count those of one namespace alone, by the same limits. Others may see more together.
+    Those that have not expired, at or above its floor. An entry of a shared namespace pays for the name as well.
     """
-    earlier = 0 if batch.where is None else batch.where.head.counts.open
-    seen, _ = block.identity.visible()
-    here = [where for where, _ in seen if where.namespace == batch.namespace]
-    # What the caller does not see here obliges it to nothing here.
-    if batch.counts.open <= earlier or not here:
+    reading = block.reading
+    floor = max(block.identity.caller.floor, DEFAULT_FLOOR)
+    count, size = reading.reader.open_size(where.number, floor.value, reading.now)
+    if count and place.scope is Scope.SHARED:
+        size += count * len(canonical.encode({"namespace_name": reading.name(where) or where.namespace}))
+    return count, size
+
+
+def _check_obligations(block: Block, after: Chain, place: Place, before: tuple[int, int]) -> None:
+    """Refuse what makes all that the caller sees, and may settle, have more open tasks than a default recall holds.
+
+    ``before`` is what this namespace had of them. The rules count those of one namespace alone, by the same limits.
+    """
+    here = _obliging(block, after, place)
+    if here[0] <= before[0] and here[1] <= before[1]:
         return
-    open_in = {place.scope: [batch.facts.open_tasks()]}
+    identity = block.identity
+    seen = [(where, other) for where, other in identity.visible()[0] if identity.may(Act.WRITE, other)]
+    # What the caller does not see here obliges it to nothing here.
+    if all(where.namespace != after.namespace for where, _ in seen):
+        return
+    open_in: dict[str, list[tuple[int, int]]] = {}
     for where, other in seen:
-        if where.namespace != batch.namespace:
-            size = block.reading.reader.open_size(where.number, DEFAULT_FLOOR.value)
-            open_in.setdefault(other.scope, []).append(size)
-    rules.check_obligations({scope.value: sizes for scope, sizes in open_in.items()})
+        open_in.setdefault(other.scope.value, []).append(_obliging(block, where, other))
+    rules.check_obligations(open_in)
 
 
 def _told_of_kind(draft: Draft, answer: Remembered) -> Remembered:

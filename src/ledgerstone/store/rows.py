@@ -514,12 +514,13 @@ class SqliteReader:
         )
         return list(self._connection.execute(sql, (*_range(number), floor, now)))
 
-    def open_size(self, number: int, floor: int) -> tuple[int, int]:
+    def open_size(self, number: int, floor: int, now: int = -1) -> tuple[int, int]:
+        """How many open tasks are trusted enough and have not expired by a time, and the bytes of their contents."""
         sql = (
             "SELECT count(*), ifnull(sum(content_bytes), 0) FROM record WHERE status = 'open' AND ending = 0 "
-            "AND row BETWEEN ? AND ? AND trust >= ?"
+            "AND row BETWEEN ? AND ? AND trust >= ? AND (expires IS NULL OR expires > ?)"
         )
-        size: tuple[int, int] = self._one(sql, *_range(number), floor)
+        size: tuple[int, int] = self._one(sql, *_range(number), floor, now)
         return size
 
     def recent(self, number: int, *, before: int | None, limit: int, view: View = NOW) -> list[Candidate]:
