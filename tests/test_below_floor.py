@@ -91,6 +91,19 @@ def test_a_write_below_the_floor_says_so(scratch: Scratch) -> None:
     assert not [one for one in model.remember("A cedar.").notices if "trust floor" in one]
 
 
+def test_a_write_that_stands_aside_is_not_said_to_be_in_the_section(scratch: Scratch) -> None:
+    """What is contested no recall shows: that alone is said; what stands below the floor is told as before."""
+    model = scratch.by(MODEL)
+    scratch.memory.remember(Draft(text="The cedar is green.", key="cedar"))
+
+    aside = model.remember(Draft(text="The cedar is dry.", key="cedar", external=True))
+    beside = model.remember(Draft(text="The oak is dry.", key="oak", external=True))
+
+    assert [notice for notice in aside.notices if "contested" in notice]
+    assert not [notice for notice in aside.notices if "trust floor" in notice]
+    assert [notice for notice in beside.notices if "trust floor" in notice]
+
+
 def test_its_budget_is_its_own(scratch: Scratch) -> None:
     """The section takes nothing from the entries, and no more than its bytes; what does not fit is counted."""
     model = scratch.by(MODEL)

@@ -308,7 +308,7 @@ def _told(caller: Caller, drafts: Sequence[Draft], answers: Answers) -> Answers:
     """The answers to some drafts, with a word where a kind could not be kept, or recall will not show the record."""
     return tuple(
         replace(answer, notices=(*answer.notices, BELOW_FLOOR.format(answer.record.trust.word)))
-        if answer.record.trust < caller.floor
+        if answer.record.trust < caller.floor and answer.record.standing not in ASIDE
         else answer
         for answer in map(_told_of_kind, drafts, answers)
     )
