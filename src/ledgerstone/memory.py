@@ -191,7 +191,8 @@ class Memory:
         share 60 % of their words with it: advice, on which nothing acts.
 
         ``receipt`` cites the receipt of the context that it was made under: the commit then carries its hash. When a
-        record of that context was ended since by a commit that does not cite it too, that is a ConflictError.
+        record of that context was ended since by a commit that does not cite it too, that is a ConflictError; when its
+        bytes or signature do not hold, a CorruptionError.
         """
         return remembering.remember(
             self._ledger,
