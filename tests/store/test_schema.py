@@ -300,3 +300,20 @@ def test_a_rebuild_writes_over_no_page_of_history(home: Home, derived: str, hist
 
     assert "ledgerstone restore" in refusal.value.hint
     assert home.path.read_bytes() == before
+
+
+@pytest.mark.parametrize("number", [-1, 0, 1, 3])
+def test_a_schema_number_that_is_not_its_own_leads_to_a_backup(home: Home, number: int) -> None:
+    """A file that says it has an older schema than it has is not migrated, and nothing is made beside it."""
+    plant(home, f"PRAGMA user_version = {number}")
+    before = home.path.read_bytes()
+
+    with pytest.raises(CorruptionError, match=f"says that it has schema {number}, and holds") as refusal:
+        unchecked(home)
+    left = home.path.read_bytes(), [path.name for path in home.path.parent.glob("*.backup")]
+    plant(home, "PRAGMA user_version = 4")
+
+    assert "ledgerstone restore" in refusal.value.hint
+    assert left == (before, [])
+    with unchecked(home) as memory:
+        assert memory.verify().ok

@@ -204,7 +204,9 @@ def test_a_migration_that_fails_changes_nothing(home: Home, monkeypatch: pytest.
     """It is one transaction, after the backup; the older program still opens what it left."""
     before = dump(home.path)
     with monkeypatch.context() as patched:
-        migrations(patched, "CREATE TABLE later(row INTEGER PRIMARY KEY) STRICT; CREATE TABLE header(row INTEGER);")
+        # Two rows of one number, where there is any row of history.
+        twice = "INSERT INTO later SELECT 1 FROM header;" * 2
+        migrations(patched, f"CREATE TABLE later(row INTEGER PRIMARY KEY) STRICT; {twice}")
 
         with pytest.raises(CorruptionError):
             open_memory(home.path, create=False)

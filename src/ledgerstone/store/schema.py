@@ -113,6 +113,17 @@ def migrate(connection: apsw.Connection, version: int) -> None:
         connection.execute("INSERT INTO setting(name, value) VALUES('analyzer', ?)", (ANALYZER,))
 
 
+def check_number(connection: apsw.Connection) -> None:
+    """Refuse a database that holds what only a later schema has than the one that it says is its own."""
+    version = connection.execute("PRAGMA user_version").get
+    later = (_expected(current()).keys() - _expected(version).keys()) & _declared(connection).keys()
+    if later:
+        raise CorruptionError(
+            f"the file says that it has schema {version}, and holds {' '.join(max(later))} of a later one",
+            hint="nothing was changed; restore a backup: ledgerstone restore FILE",
+        )
+
+
 def check(connection: apsw.Connection) -> None:
     """Refuse a database whose schema text is not the expected one: a planted trigger, a view, a lost index."""
     found = shape(connection)
@@ -159,10 +170,13 @@ def mend(connection: apsw.Connection) -> None:
         )
 
 
-@lru_cache(maxsize=1)
-def _expected(_version: int) -> _Objects:
+@lru_cache(maxsize=2)
+def _expected(version: int) -> _Objects:
+    """Every object that a schema has."""
     scratch = apsw.Connection(":memory:")
-    migrate(scratch, 0)
+    for number in sorted(MIGRATIONS):
+        if number <= version:
+            scratch.execute(MIGRATIONS[number])
     made = _declared(scratch)
     scratch.close()
     return made

@@ -298,6 +298,9 @@ class SqliteStore:
         execute(f"PRAGMA journal_size_limit = {LOG_BYTES}")
         if version < schema.current():
             if not empty:
+                # One snapshot: another process may be bringing it to the newest schema.
+                with connection:
+                    schema.check_number(connection)
                 self._backup(connection, version)
             self._migrate(connection)
         if self._check:
