@@ -81,7 +81,7 @@ def test_a_key_moves_to_another_machine(tmp_path: Path) -> None:
     here, sealed, there = tmp_path / "key.json", tmp_path / "moved.key", tmp_path / "other" / "key.json"
     made = load_keys(here, create=True)
 
-    names = {export_key(here, sealed, WORDS), import_key(sealed, there, WORDS), import_key(sealed, there, WORDS)}
+    names = {export_key(here, sealed, WORDS), *(import_key(sealed, there, WORDS)[0] for _ in range(2))}
 
     assert names == {made.signer}
     assert load_keys(there).sign(COMMIT, b"x") == made.sign(COMMIT, b"x")

@@ -54,9 +54,10 @@ def prepare(path: str | Path) -> SigningKey:
 
     It has a seed of its own, and the same secret: what was hashed by that must be found again. From here until
     ``settle`` whoever loads the key file holds both, so that a process that ends in between locks nobody out.
-    UsageError where the key file has the name of a retired one.
+    UsageError where the key file has the name of a retired one, or where a key that was imported waits there: a new
+    key is one that nobody else has.
     """
-    check_name(path)
+    check_following(path)
     where, key = _following(Path(path)), _load(Path(path))
     if not where.exists():
         try:
@@ -67,6 +68,32 @@ def prepare(path: str | Path) -> SigningKey:
                 hint="nothing was changed; the folder of the key file must be writable",
             ) from error
     return _load(where)
+
+
+def check_following(path: str | Path) -> None:
+    """Refuse to make a key that follows one under the name of a retired key, or where an imported one waits.
+
+    A key in force under ``NAME.retired-1`` would be removed by whoever clears retired keys away.
+    """
+    moves = to_its_place(path)
+    if moves is not None:
+        raise UsageError(f"{path}: that is the name of a retired key, and a key in force has another", hint=moves)
+    where, brought = _following(Path(path)), waiting(path)
+    if brought is not None:
+        aside = next(one for at in count(1) if not (one := where.with_name(f"{where.name}-{at}")).exists())
+        raise UsageError(
+            f"{where} holds {brought}, which was imported and is not in force in the store",
+            hint=f"a new key is made once that is out of the way: mv {quote(str(where))} {quote(str(aside))}",
+        )
+
+
+def waiting(path: str | Path) -> str | None:
+    """The id of a key that was imported beside a key file, to follow that once a store says so; None without one."""
+    where = _following(Path(path))
+    if not where.exists():
+        return None
+    key = _load(where)
+    return str(Keyring(key).signer) if orjson.loads(_read(where)[0]).get("imported") else None
 
 
 def settle(path: str | Path) -> Path | None:
@@ -86,13 +113,6 @@ def settle(path: str | Path) -> Path | None:
         return None
     sync(where.parent)
     return kept
-
-
-def check_name(path: str | Path) -> None:
-    """Refuse to keep a key in force under ``NAME.retired-1``: whoever clears retired keys away would remove it."""
-    moves = to_its_place(path)
-    if moves is not None:
-        raise UsageError(f"{path}: that is the name of a retired key, and a key in force has another", hint=moves)
 
 
 def to_its_place(path: str | Path) -> str | None:
@@ -145,21 +165,21 @@ def export_key(key_file: str | Path, target: str | Path, passphrase: str) -> str
     return str(Keyring(key).signer)
 
 
-def import_key(source: str | Path, key_file: str | Path, passphrase: str) -> str:
-    """Make the key file anew from a sealed one; returns the key's id.
+def import_key(source: str | Path, key_file: str | Path, passphrase: str) -> tuple[str, Path]:
+    """Make the key file anew from a sealed one; returns the key's id, and the file that holds it.
 
     The same key again changes nothing. One that has the secret of the key that is there was made by rotating it, here
-    or elsewhere: it is put beside that as the key to follow it (see ``prepare``). UsageError for any other one.
+    or elsewhere: it is put beside that, to follow it once a store says that it is in force. UsageError for any other.
     """
     key = unseal(_read(Path(source))[0], passphrase, name=str(source))
     where = Path(key_file)
     if where.exists() and (there := _load(where)) != key and there.secret == key.secret:
         where = _following(where)
     if not where.exists():
-        _write(where, key)
+        _write(where, key, imported=where != Path(key_file))
     if _load(where) != key:
         raise UsageError(f"{where} holds another key", hint="name another key file: LEDGERSTONE_KEY_FILE")
-    return str(Keyring(key).signer)
+    return str(Keyring(key).signer), where
 
 
 def seal(key: SigningKey, passphrase: str) -> bytes:
@@ -261,7 +281,7 @@ def _parse(where: Path, data: bytes) -> SigningKey:
     return SigningKey(seed=seed, secret=secret)
 
 
-def _write(where: Path, key: SigningKey) -> None:
+def _write(where: Path, key: SigningKey, *, imported: bool = False) -> None:
     """Make the file whole or not at all: written beside, synced, then linked to its name."""
     where.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     public = Keyring(key).public
@@ -273,6 +293,7 @@ def _write(where: Path, key: SigningKey) -> None:
             "public": raw.hex(),
             "seed": key.seed.hex(),
             "secret": key.secret.hex(),
+            **({"imported": True} if imported else {}),
         },
         option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE,
     )

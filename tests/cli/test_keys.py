@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from ledgerstone.core.signing import Keyring
+from ledgerstone.keys import prepare, seal
 from tests.cli.conftest import Desk
 from tests.stores import plain_client
 
@@ -128,8 +130,28 @@ def test_a_key_that_was_rotated_goes_where_the_old_one_was(bound: Desk, tmp_path
 
     assert stale.code == 5
     assert "retired" in stale.err
+    assert str(there) + ".next" in moved.err
     assert (moved.code, written.code) == (0, 0), written.err
     assert json.loads(there.read_text())["id"] == json.loads(first.read_text())["id"]
+
+
+def test_a_rotation_never_takes_a_key_that_was_imported(bound: Desk, tmp_path: Path) -> None:
+    """Whoever rotates since a key leaked wants one that nobody has; out of the way, a new one is made."""
+    first, other = key_file(bound), tmp_path / "other.json"
+    shutil.copy(first, other)
+    leaked = prepare(other)
+    (tmp_path / "leaked.key").write_bytes(seal(leaked, WORDS["LEDGERSTONE_PASSPHRASE"]))
+    assert bound.run("keys", "import", str(tmp_path / "leaked.key"), env=WORDS).code == 0
+    named = str(Keyring(leaked).signer)
+
+    refused = bound.sit(*ROTATE)
+    first.with_name(f"{first.name}.next").rename(tmp_path / "aside")
+    rotated = bound.sit(*ROTATE)
+
+    assert (refused.code, rotated.code) == (2, 0)
+    assert named.encode() in refused.out
+    files = [first, first.with_name(f"{first.name}.retired-1")]
+    assert named not in [json.loads(one.read_text())["id"] for one in files]
 
 
 def test_a_backup_carries_the_key_that_is_in_force(bound: Desk, tmp_path: Path) -> None:

@@ -165,9 +165,11 @@ def import_key(door: Door, source: Path) -> None:
 
     from ledgerstone import keys as key_files
 
-    name = key_files.import_key(source, settings.key_file, words)
-    door.answer({"key": name, "file": str(settings.key_file)}, name)
-    door.say(str(settings.key_file))
+    name, where = key_files.import_key(source, settings.key_file, words)
+    door.answer({"key": name, "file": str(where)}, name)
+    door.say(str(where))
+    if key_files.waiting(settings.key_file) == name:
+        door.say(f"it waits beside {settings.key_file} until a store says that it is in force")
 
 
 @keys.command
@@ -181,9 +183,9 @@ def rotate(door: Door, *, yes: bool) -> None:
     """
     settings = door.settings()
 
-    from ledgerstone.keys import check_name
+    from ledgerstone.keys import check_following
 
-    check_name(settings.key_file)
+    check_following(settings.key_file)
     door.confirm(f"Retire the key in {settings.key_file}?", yes=yes)
     with door.memory() as memory:
         old = memory.signer
