@@ -95,7 +95,7 @@ def test_lower_trust_stands_beside_higher(scratch: Scratch) -> None:
     models = scratch.by(MODEL).remember(Draft(text="The cedar is young.", key="cedar"))
 
     assert (models.record.standing, models.replaced) == (Standing.CONTESTED, None)
-    assert "it is contested: what it would replace has a higher trust and stays current" in models.notices
+    assert any("has a higher trust and stays current, until the user says it" in one for one in models.notices)
     assert (models.record.memory != users.memory, models.record.version) == (True, 1)
     assert scratch.memory.get(users.memory) == users
     for mode in FREE_MODES:

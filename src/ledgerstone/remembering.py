@@ -38,7 +38,9 @@ BELOW_FLOOR: Final = (
     "setting below_floor_bytes gives it one"
 )
 ASIDE: Final = {
-    Standing.CONTESTED: ("it is contested: what it would replace has a higher trust and stays current",),
+    Standing.CONTESTED: (
+        "it is contested: what it would replace has a higher trust and stays current, until the user says it",
+    ),
     Standing.HELD: ("it is held: this value was rejected before; what the user says at a terminal is never held",),
 }
 NOT_LOOKED: Final = "committed; what is similar was not looked for: {}"
@@ -310,7 +312,7 @@ def _told(caller: Caller, drafts: Sequence[Draft], answers: Answers) -> Answers:
         replace(answer, notices=(*answer.notices, BELOW_FLOOR.format(answer.record.trust.word)))
         if answer.record.trust < caller.floor and answer.record.standing not in ASIDE
         else answer
-        for answer in map(_told_of_kind, drafts, answers)
+        for answer in map(_told_again, map(_told_of_kind, drafts, answers))
     )
 
 
@@ -344,6 +346,13 @@ def _check_obligations(block: Block, after: Chain, place: Place, before: tuple[i
     for where, other in seen:
         open_in.setdefault(other.scope.value, []).append(_obliging(block, where, other))
     rules.check_obligations(open_in)
+
+
+def _told_again(answer: Remembered) -> Remembered:
+    """The answer with a word where it replaced a text by itself."""
+    if answer.replaced is None or answer.replaced.text != answer.record.text:
+        return answer
+    return replace(answer, notices=(*answer.notices, f"it says what {answer.replaced.address} said already"))
 
 
 def _told_of_kind(draft: Draft, answer: Remembered) -> Remembered:

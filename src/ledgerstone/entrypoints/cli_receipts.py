@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from ledgerstone.entrypoints.frame import Door, beginnings, verb
+from ledgerstone.entrypoints.frame import YES, Door, beginnings, verb
 
 if TYPE_CHECKING:
     from ledgerstone.receipts import Explained, Item
@@ -17,14 +17,17 @@ if TYPE_CHECKING:
 @click.option("--limit", type=click.IntRange(1, 100), default=20, show_default=True, help="How many.")
 @click.option("--drop", "dropped", multiple=True, metavar="ID", help="Take this one out, and its query with it.")
 @click.option("--drop-all", is_flag=True, help="Take all of yours out.")
+@YES
 @verb
-def receipts(door: Door, limit: int, dropped: tuple[str, ...], *, drop_all: bool) -> None:
+def receipts(door: Door, limit: int, dropped: tuple[str, ...], *, drop_all: bool, yes: bool) -> None:
     """List your newest receipts of recalls.
 
     They are what ledgerstone recall --receipt kept. The newest 10,000 of a store are kept. ledgerstone explain ID
     shows one.
     """
     with door.memory() as memory:
+        if drop_all:
+            door.confirm("Take all of your receipts out, those of other projects too?", yes=yes)
         if dropped or drop_all:
             gone = memory.drop_receipts(() if drop_all else dropped)
             door.answer({"dropped": gone}, f"{gone} taken out")

@@ -304,7 +304,7 @@ def written(door: Door, answer: Remembered) -> None:
     for one in answer.similar:
         how = "says the same" if one.same else f"shares {one.overlap // 10} % of its words"
         door.say(f"{one.address} {how}")
-    if answer.similar:
+    if answer.similar and found.standing.value == "current":
         door.say("if this corrects what stands there, use --replaces, or retract one")
     if answer.replaced is not None and answer.replaced.text not in {None, found.text}:
         door.say(f"it replaces {answer.replaced.address}: {brief(answer.replaced.text)}")
