@@ -433,3 +433,28 @@ def test_a_shared_namespace_without_a_name_says_its_id(scratch: Scratch, shared:
     entry = wire.recalled(context)["items"][0]
     assert (record.namespace_name, entry["text"], entry["namespace_name"]) == (None, record.text, shared)
     assert f"shared `{shared}`" in rendering.markdown(context)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("x" * 121, "at most 120 characters, not 121"),
+        ("\x01", "characters that are seen"),
+        (" ", "characters that are seen"),
+        ("tea\u200bms", "characters that are seen"),
+        ("te\ufe0fams", "characters that are seen"),
+        ("Team", "reads the same"),
+        ("\uff54eam", "reads the same"),
+        (" team ", "reads the same"),
+        ("User", "reads like a scope"),
+        ("store", "reads like a scope"),
+        ("NS_0000000000000000", "the id of a namespace"),
+    ],
+)
+def test_a_shared_name_that_could_mislead_is_refused(scratch: Scratch, shared: str, name: str, said: str) -> None:
+    """Too long, with something unseen in it, like another one, a scope or an id; the longest allowed is taken."""
+    with pytest.raises(UsageError, match=said):
+        scratch.memory.share(name)
+
+    assert scratch.memory.share("\u96ea" * 120) != shared
+    assert scratch.memory.share("User group") != shared

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from ledgerstone.block import Block
 from ledgerstone.core import canonical, rules
@@ -41,6 +41,9 @@ from ledgerstone.reading import Listing, Reading
 from ledgerstone.store.protocol import ChainRow, Row, Writer
 from ledgerstone.verifying import Gone
 from ledgerstone.writing import parts
+
+# Every entry of a context that comes from a shared namespace says its name, and pays for it.
+MAX_SHARED_NAME: Final = 120
 
 
 def _administer(ledger: Ledger, caller: Caller, make: Callable[[Block], list[Admitted]], *, dry_run: bool) -> None:
@@ -170,12 +173,36 @@ def detach(ledger: Ledger, caller: Caller, namespace: str, value: str, *, dry_ru
 def share(ledger: Ledger, caller: Caller, name: str, *, dry_run: bool) -> str:
     """Make a namespace that several may be granted; returns its id."""
     canonical.text(name, name="name", least=1, most=MAX_NAME_BYTES)
+    seen = _shared_name(name)
     with ledger.writes(caller, dry_run=dry_run) as block:
         block.reading.catalogued()
         admin = block.administer()
-        if block.identity.scoped(Scope.SHARED, None, name) is not None:
-            raise UsageError(f"{readable(name)} is there already", hint="see: ledgerstone namespaces")
+        for proven, other in _standing(block.reading, "namespace"):
+            shared = isinstance(proven.entry, NamespaceEntry) and proven.entry.scope is Scope.SHARED
+            if shared and other is not None and rules.normal_value(other) == seen:
+                raise UsageError(
+                    f"name: {readable(other)} is there already, and {readable(name)} reads the same",
+                    hint="see: ledgerstone namespaces",
+                )
         return block.share(name, admin.grant).namespace
+
+
+def _shared_name(name: str) -> str:
+    """A name for a new shared namespace as it is compared; UsageError where an entry that says it could mislead.
+
+    History may hold others, from before.
+    """
+    if len(name) > MAX_SHARED_NAME:
+        raise UsageError(f"name: at most {MAX_SHARED_NAME} characters, not {len(name)}")
+    seen = rules.normal_value(name)
+    if not seen or not name.isprintable() or rules.UNSEEN.search(name):
+        raise UsageError(f"name: of characters that are seen, and plain spaces, not {name!a}")
+    if seen in {scope.value for scope in Scope} or seen.startswith("ns_"):
+        raise UsageError(
+            f"name: none that reads like a scope or the id of a namespace, not {readable(name)}",
+            hint="say whose it is, such as 'gardeners'",
+        )
+    return seen
 
 
 def isolate(ledger: Ledger, caller: Caller, namespace: str, *, isolated: bool, dry_run: bool) -> None:

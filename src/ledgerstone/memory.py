@@ -692,7 +692,8 @@ class Memory:
         """Make a shared namespace, reached by grants on it alone; returns its id. Takes admin.
 
         Its maker may read, write and forget there; others by ``grant(..., namespace=...)``. Whoever may read it finds
-        it in every recall, after what is its own.
+        it in every recall, after what is its own. The name has up to 120 characters, all seen; none that reads like a
+        scope or an id, or differs from that of another only by case, width or spacing.
         """
         return administration.share(self._ledger, self.caller, name, dry_run=dry_run)
 
