@@ -172,3 +172,17 @@ def test_a_key_on_the_very_first_write_counts(scratch: Scratch) -> None:
 
     assert (first.created_namespace, again.created_namespace) == (True, False)
     assert again.record == first.record
+
+
+def test_a_text_that_replaces_itself_is_told(ada: Memory) -> None:
+    """It is written all the same; of another text, and of two that were erased, nothing of the kind is said."""
+    ada.remember(Draft(text="Cedar.", key="tree"))
+
+    again = ada.remember(Draft(text="Cedar.", key="tree"), idempotency_key="once")
+    other = ada.remember(Draft(text="Larch.", key="tree"))
+    ada.forget(again.record.memory, dry_run=False)
+    erased = ada.remember(Draft(text="Cedar.", key="tree"), idempotency_key="once")
+
+    said = f"it says what {again.record.memory}@1 said already"
+    assert (again.record.version, erased.record.text, erased.repeated) == (2, None, True)
+    assert [said in answer.notices for answer in (again, other, erased)] == [True, False, False]

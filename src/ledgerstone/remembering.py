@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final, Literal, NamedTuple
 
@@ -227,8 +227,7 @@ def _committed(
     place = target.place
     before = (0, 0) if batch.where is None else _obliging(block, batch.where, place)
     where = batch.append(block.writer, idempotency=idempotency, receipt=receipt)
-    if batch.counts.open:
-        _check_obligations(block, where, place, before)
+    _check_obligations(block, where, place, before)
     scope, reading = target.place.scope, block.reading
     records = [
         reading.record(where, scope, position)
@@ -307,13 +306,22 @@ def _check_lasting(drafts: Sequence[Draft], now: int) -> None:
 
 
 def _told(caller: Caller, drafts: Sequence[Draft], answers: Answers) -> Answers:
-    """The answers to some drafts, with a word where a kind could not be kept, or recall will not show the record."""
+    """The answers to some drafts, each with what its writer should know of it."""
     return tuple(
-        replace(answer, notices=(*answer.notices, BELOW_FLOOR.format(answer.record.trust.word)))
-        if answer.record.trust < caller.floor and answer.record.standing not in ASIDE
-        else answer
-        for answer in map(_told_again, map(_told_of_kind, drafts, answers))
+        replace(answer, notices=(*answer.notices, *_said(caller, draft, answer)))
+        for draft, answer in zip(drafts, answers, strict=False)
     )
+
+
+def _said(caller: Caller, draft: Draft, answer: Remembered) -> Iterator[str]:
+    """That the kind of what it replaced was not kept, that it says the same, and that recall will not show it."""
+    record, replaced = answer.record, answer.replaced
+    if replaced is not None and draft.kind is None and replaced.kind is not record.kind:
+        yield f"it is a {record.kind}, and what it replaces a {replaced.kind}: name the kind to say which it is"
+    if replaced is not None and record.text is not None and replaced.text == record.text:
+        yield f"it says what {replaced.address} said already"
+    if record.trust < caller.floor and record.standing not in ASIDE:
+        yield BELOW_FLOOR.format(record.trust.word)
 
 
 def _obliging(block: Block, where: Chain, place: Place) -> tuple[int, int]:
@@ -322,6 +330,8 @@ def _obliging(block: Block, where: Chain, place: Place) -> tuple[int, int]:
     Those that have not expired, at or above its floor. An entry of a shared namespace pays for the name as well.
     """
     reading = block.reading
+    if not where.head.counts.open:
+        return 0, 0
     floor = max(block.identity.caller.floor, DEFAULT_FLOOR)
     count, size = reading.reader.open_size(where.number, floor.value, reading.now)
     if count and place.scope is Scope.SHARED:
@@ -346,22 +356,6 @@ def _check_obligations(block: Block, after: Chain, place: Place, before: tuple[i
     for where, other in seen:
         open_in.setdefault(other.scope.value, []).append(_obliging(block, where, other))
     rules.check_obligations(open_in)
-
-
-def _told_again(answer: Remembered) -> Remembered:
-    """The answer with a word where it replaced a text by itself."""
-    if answer.replaced is None or answer.replaced.text != answer.record.text:
-        return answer
-    return replace(answer, notices=(*answer.notices, f"it says what {answer.replaced.address} said already"))
-
-
-def _told_of_kind(draft: Draft, answer: Remembered) -> Remembered:
-    """The answer to a draft that said no kind, with a word where that of what it replaced could not be kept."""
-    kind, replaced = answer.record.kind, answer.replaced
-    if draft.kind is not None or replaced is None or replaced.kind is kind:
-        return answer
-    notice = f"it is a {kind}, and what it replaces a {replaced.kind}: name the kind to say which it is"
-    return replace(answer, notices=(*answer.notices, notice))
 
 
 def _resembling(ledger: Ledger, caller: Caller, answer: Remembered) -> Remembered:
