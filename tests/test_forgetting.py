@@ -838,6 +838,15 @@ def test_a_backup_does_not_bring_an_erased_text_back(scratch: Scratch, tmp_path:
     scratch.memory = scratch.open()
 
 
+def _put_back(scratch: Scratch, backup: Path, state: Path) -> None:
+    """An older copy in the place of the store, which its owner accepts."""
+    shutil.move(backup, scratch.path)
+    for suffix in ("-wal", "-shm"):
+        Path(f"{scratch.path}{suffix}").unlink(missing_ok=True)
+    with Memory.open(scratch.path, keys=scratch.keys, caller=ADA, state=state, check=False) as memory:
+        assert memory.verify(accept=True).ok
+
+
 def _dying(path: Path, state: Path, target: str, name: str) -> None:
     """Erase, and be killed in place of a step, or after it if it comes before the commit."""
     step = getattr(Anchors, name)
@@ -869,11 +878,7 @@ def test_whoever_dies_after_erasing_has_said_so(scratch: Scratch, tmp_path: Path
             assert memory.get(record.memory).standing is Standing.ERASED
         files = b"".join(path.read_bytes() for path in scratch.path.parent.glob(f"{scratch.path.name}*"))
         assert not [word for word in WORDS if word.encode() in files]
-    shutil.move(backup, scratch.path)
-    for suffix in ("-wal", "-shm"):
-        Path(f"{scratch.path}{suffix}").unlink(missing_ok=True)
-    with Memory.open(scratch.path, keys=scratch.keys, caller=ADA, state=state, check=False) as memory:
-        assert memory.verify(accept=True).ok
+    _put_back(scratch, backup, state)
     with _anchored(scratch, state) as memory:
         assert memory.get(record.memory).standing is Standing.ERASED
     assert held(tmp_path, *WORDS) == set()
@@ -894,11 +899,7 @@ def test_whoever_dies_after_erasing_is_not_drowned_by_another(scratch: Scratch, 
         if also:
             assert memory.forget(other.memory, dry_run=False).left == ()
 
-    shutil.move(backup, scratch.path)
-    for suffix in ("-wal", "-shm"):
-        Path(f"{scratch.path}{suffix}").unlink(missing_ok=True)
-    with Memory.open(scratch.path, keys=scratch.keys, caller=ADA, state=state, check=False) as memory:
-        assert memory.verify(accept=True).ok
+    _put_back(scratch, backup, state)
     with _anchored(scratch, state) as memory:
         assert memory.get(record.memory).standing is Standing.ERASED
         assert (memory.get(other.memory).standing is Standing.ERASED) == also
