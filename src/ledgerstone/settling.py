@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from ledgerstone.core.facts import Change, Known, Own
+from ledgerstone.core.facts import Change, Known
 from ledgerstone.core.projection import ASIDE, Folded
-from ledgerstone.core.values import Ending, Trust
+from ledgerstone.core.values import Ending
 from ledgerstone.errors import CorruptionError
 from ledgerstone.store.protocol import LAST, Reader, ahead
 
@@ -19,7 +19,7 @@ _BITS: Final = 1 << 23
 
 
 class Settled:
-    """The versions of one chain that were found in their rows, as Facts: of each entry a byte is kept, and no more.
+    """The versions of one chain that were found in their rows: of each entry a byte is kept, and no more.
 
     Only what a replay derived is ever found here, so that no row is believed; but that a search by memory, key or
     digest misses none takes a snapshot whose indexes are sound, and positions without a gap.
@@ -89,10 +89,6 @@ class Settled:
     def _mark(self, position: int) -> int:
         return self._marks[position] if position < len(self._marks) else 0
 
-    @property
-    def boundary(self) -> int:
-        return 0
-
     def version(self, position: int) -> Known | None:
         mark = self._mark(position)
         row = self._reader.known(self._number, position) if mark else None
@@ -123,42 +119,6 @@ class Settled:
             if known is not None and known.ending not in ASIDE:
                 return self.latest(known.memory)
         return None
-
-    # What else rules ask for is nothing that a row of a version says, and is forgotten by nobody.
-
-    def resting_on(self, position: int) -> tuple[Known, ...]:
-        del position
-        return ()
-
-    def rejected(self, tombstone: bytes) -> bytes | None:
-        del tombstone
-        return None
-
-    def rejection(self, digest: bytes) -> bool:
-        del digest
-        return False
-
-    def listed(self, noun: str, value: str) -> bool:
-        del noun, value
-        return False
-
-    def revocable(self, digest: bytes) -> bool:
-        del digest
-        return False
-
-    def key(self) -> str | None:
-        return None
-
-    def own(self, digest: bytes) -> Own | None:
-        del digest
-        return None
-
-    def promoted(self, digest: bytes) -> Trust | None:
-        del digest
-        return None
-
-    def open_tasks(self) -> tuple[int, int]:
-        return 0, 0
 
 
 def _begun(row: Known) -> Known:

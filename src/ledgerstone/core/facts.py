@@ -93,8 +93,8 @@ class Change(NamedTuple):
     promoted: Trust | None = None
 
 
-class Facts(Protocol):
-    """The past of one namespace. Each answer is authenticated by whoever gives it."""
+class Versions(Protocol):
+    """The versions of one namespace, by whatever names them."""
 
     def position(self, digest: bytes) -> int | None:
         """Where an entry of this digest stands."""
@@ -110,6 +110,13 @@ class Facts(Protocol):
 
     def holder(self, key: str) -> Known | None:
         """The highest version of the memory that holds a key; contested versions hold none."""
+
+
+class Facts(Versions, Protocol):
+    """The past of one namespace: its versions, and what else rules ask for.
+
+    Each answer is authenticated by whoever gives it.
+    """
 
     def resting_on(self, position: int) -> tuple[Known, ...]:
         """The summaries that name this position among their sources and have not ended."""

@@ -25,7 +25,7 @@ from ledgerstone.core.entries import (
     SettingEntry,
     renewed_counts,
 )
-from ledgerstone.core.facts import Change, Facts, Known, Own, Slot
+from ledgerstone.core.facts import Change, Facts, Known, Own, Slot, Versions
 from ledgerstone.core.values import DEFAULT_FLOOR, AliasOf, Ending, NameOf, Scope, Status, Trust
 
 NO_COUNTS: Final = Counts(entries=0, records=0, live=0, current=0, open=0, indexed=0)
@@ -227,7 +227,8 @@ def _settled(entry: CloseEntry | RetractEntry, target: bytes, slot: Slot, facts:
 class Folded:
     """The state that changes add up to: all of a namespace on replay, or what one commit adds to a base.
 
-    It answers as Facts. ``apply`` takes each change in turn, and ``settle`` forgets what the base answers for by now.
+    It answers as Facts. ``apply`` takes each change in turn, and ``settle`` forgets a version that ``settled`` answers
+    for by now. There is a base, or there is ``settled``, or neither.
     """
 
     __slots__ = (
@@ -238,6 +239,7 @@ class Folded:
         "_key",
         "_latest",
         "_listed",
+        "_older",
         "_open",
         "_own",
         "_promoted",
@@ -252,8 +254,9 @@ class Folded:
         "struck",
     )
 
-    def __init__(self, base: Facts | None = None) -> None:
+    def __init__(self, base: Facts | None = None, *, settled: Versions | None = None) -> None:
         self._base = base
+        self._older: Versions | None = settled if base is None else base
         self._below: dict[str, Known | None] = {}
         self._digests: dict[bytes, int] = {}
         self._holders: dict[str, str] = {}
@@ -317,7 +320,7 @@ class Folded:
         return before
 
     def settle(self, known: Known) -> None:
-        """Forget a version that the base has learned, as it stands.
+        """Forget a version that ``settled`` has learned, as it stands.
 
         Of a memory with several, which is the latest stays known, and so does who holds its key.
         """
@@ -341,37 +344,37 @@ class Folded:
 
     def position(self, digest: bytes) -> int | None:
         found = self._digests.get(digest)
-        return self._base.position(digest) if found is None and self._base is not None else found
+        return self._older.position(digest) if found is None and self._older is not None else found
 
     def version(self, position: int) -> Known | None:
         known = self.known.get(position)
-        return self._base.version(position) if known is None and self._base is not None else known
+        return self._older.version(position) if known is None and self._older is not None else known
 
     def _now(self, known: Known | None) -> Known | None:
-        """A version of the base as it stands after the changes."""
+        """An older version as it stands after the changes."""
         return None if known is None else self.known.get(known.position, known)
 
     def latest(self, memory: str) -> Known | None:
         position = self._latest.get(memory)
         if position is not None:
             return self.version(position)
-        if self._base is None:
+        if self._older is None:
             return None
         if memory not in self._below:
-            self._below[memory] = self._base.latest(memory)
+            self._below[memory] = self._older.latest(memory)
         return self._now(self._below[memory])
 
     def version_of(self, memory: str, version: int) -> Known | None:
         position = self._versions.get((memory, version))
         if position is not None:
             return self.version(position)
-        return self._now(self._base.version_of(memory, version)) if self._base is not None else None
+        return self._now(self._older.version_of(memory, version)) if self._older is not None else None
 
     def holder(self, key: str) -> Known | None:
         memory = self._holders.get(key)
         if memory is not None:
             return self.latest(memory)
-        known = self._now(self._base.holder(key)) if self._base is not None else None
+        known = self._now(self._older.holder(key)) if self._older is not None else None
         return self.latest(known.memory) if known is not None and known.memory in self._latest else known
 
     def resting_on(self, position: int) -> tuple[Known, ...]:
@@ -417,7 +420,7 @@ class Folded:
         return count + self._open[0], size + self._open[1]
 
 
-def carriers(known: Known, facts: Facts) -> list[Known]:
+def carriers(known: Known, facts: Versions) -> list[Known]:
     """Every version that holds the text of this one: the record it was written in, and what was closed or retracted."""
     first = facts.version(known.body)
     found = [known if first is None else first]

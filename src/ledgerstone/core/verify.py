@@ -27,7 +27,7 @@ from ledgerstone.core.entries import (
     Sealed,
     StorePoint,
 )
-from ledgerstone.core.facts import Change, Facts, Slot
+from ledgerstone.core.facts import Change, Facts, Slot, Versions
 from ledgerstone.core.projection import NO_COUNTS, Folded, counted, project
 from ledgerstone.core.values import MAX_INTEGER, Act, Ending, Finding, Scope
 from ledgerstone.errors import CorruptionError, RuleError
@@ -261,13 +261,13 @@ class Replay:
         *,
         store: bool,
         base: Base | None = None,
-        settled: Facts | None = None,
+        settled: Versions | None = None,
     ) -> None:
         self.namespace = namespace
         self.authorities = authorities
         self.store = store
         self.findings: list[Finding] = []
-        self.folded = Folded(settled if base is None else base.facts)
+        self.folded = Folded(None if base is None else base.facts, settled=settled)
         self.head: Head | None = None if base is None else base.head
         self.counts: Counts = NO_COUNTS if base is None else base.head.counts
         # The sequence of the next commit, which is the first that is replayed here; where its first entry stands, and
