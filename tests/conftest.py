@@ -9,6 +9,7 @@ import pytest
 from hypothesis import Phase, settings
 
 from tests.memories import MODEL, Scratch
+from tests.stores import Home, furnish
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,3 +52,15 @@ def ada(scratch: Scratch) -> Memory:
 def model(scratch: Scratch) -> Memory:
     """The same store as a model has it, working for the owner."""
     return scratch.by(MODEL)
+
+
+@pytest.fixture(scope="module")
+def untouched(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """A store at rest that holds one of everything, for all tests of a file; each takes a copy."""
+    return furnish(tmp_path_factory.mktemp("home") / "store.db", fillers=2)
+
+
+@pytest.fixture
+def home(untouched: Home, tmp_path: Path) -> Home:
+    """A copy of it, to be changed at will."""
+    return untouched.copy(tmp_path)

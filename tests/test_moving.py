@@ -51,7 +51,6 @@ from tests.stores import (
     READ_ONLY,
     Home,
     dump,
-    furnish,
     later,
     plain_client,
     process,
@@ -64,18 +63,6 @@ VERIFIER = Path(__file__).parent.parent / "tools" / "verify_format.py"
 # What an agent at the command line is, and may do.
 TOOL = replace(OWNER, origin=Origin.TOOL, acts=frozenset({Act.READ, Act.WRITE, Act.CREATE}))
 SECRET = "the vault opens with heliotrope"
-
-
-@pytest.fixture(scope="module")
-def furnished(tmp_path_factory: pytest.TempPathFactory) -> Home:
-    """A store that holds one of everything."""
-    return furnish(tmp_path_factory.mktemp("furnished") / "store.db", fillers=2)
-
-
-@pytest.fixture
-def home(furnished: Home, tmp_path: Path) -> Home:
-    """A copy of it, to be changed at will."""
-    return furnished.copy(tmp_path)
 
 
 def opened(path: Path, *, caller: Caller = OWNER, keys: Keyring = KEYS, **options: Any) -> Memory:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -17,19 +16,12 @@ from tests.stores import (
     STRANGER,
     Home,
     clock,
-    furnish,
     later,
     open_memory,
     plain_client,
     rebuilt,
     report,
 )
-
-
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
-    """A small home."""
-    return furnish(tmp_path_factory.mktemp("home") / "store.db", fillers=2)
 
 
 def written(memory: Memory, home: Home) -> dict[str, object]:
@@ -76,10 +68,10 @@ def written(memory: Memory, home: Home) -> dict[str, object]:
 
 
 @pytest.fixture(scope="module")
-def genuine(home: Home, tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
+def genuine(untouched: Home, tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
     """What becomes of the writes in a home that nobody touched."""
-    with open_memory(home.copy(tmp_path_factory.mktemp("genuine")).path, now=clock(later()), seed=2) as memory:
-        return written(memory, home)
+    with open_memory(untouched.copy(tmp_path_factory.mktemp("genuine")).path, now=clock(later()), seed=2) as memory:
+        return written(memory, untouched)
 
 
 def test_the_writes_are_admitted_where_nothing_is_damaged(genuine: dict[str, object]) -> None:
@@ -114,18 +106,17 @@ UNNOTICED: Final = frozenset(
     ids=lambda edit: edit.name,
 )
 def test_a_write_over_damage_is_refused_or_as_it_would_have_been(
-    edit: Edit, home: Home, genuine: dict[str, object], tmp_path: Path
+    edit: Edit, home: Home, genuine: dict[str, object]
 ) -> None:
     """A write never decides by a false row: it is refused, or its outcome is the same and history stays sound."""
-    damaged = home.copy(tmp_path)
-    connection = plain_client(damaged.path)
-    edit.apply(connection, damaged.rows())
+    connection = plain_client(home.path)
+    edit.apply(connection, home.rows())
     connection.close()
 
     outcomes: dict[str, object] = {}
-    with suppress(CorruptionError), open_memory(damaged.path, now=clock(later()), seed=2, create=False) as memory:
-        outcomes = written(memory, damaged)
-    rebuilt(damaged.path)
+    with suppress(CorruptionError), open_memory(home.path, now=clock(later()), seed=2, create=False) as memory:
+        outcomes = written(memory, home)
+    rebuilt(home.path)
 
-    assert report(damaged.path).ok
+    assert report(home.path).ok
     assert {name: o for name, o in outcomes.items() if o not in (genuine[name], "CorruptionError")} == {}

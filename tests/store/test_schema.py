@@ -71,18 +71,6 @@ HISTORY = {
 }
 
 
-@pytest.fixture(scope="module")
-def untouched(tmp_path_factory: pytest.TempPathFactory) -> Home:
-    """A home for all tests of this module; each takes a copy."""
-    return furnish(tmp_path_factory.mktemp("home") / "store.db", fillers=2)
-
-
-@pytest.fixture
-def home(untouched: Home, tmp_path: Path) -> Home:
-    """A store at rest that somebody has lived in."""
-    return untouched.copy(tmp_path)
-
-
 def plant(home: Home, script: str) -> None:
     """Change the schema as somebody else's SQL client, which defends nothing."""
     connection = plain_client(home.path)

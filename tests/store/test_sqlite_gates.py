@@ -17,21 +17,9 @@ from ledgerstone import CorruptionError, FormatError, Memory, StoreError, Unavai
 from ledgerstone.store import open_store, schema, sqlite
 from ledgerstone.store.sqlite import SqliteStore
 from tests.fixtures.make import SCHEMAS, expected
-from tests.stores import KEYS, OTHER_KEYS, OWNER, Home, dump, furnish, open_memory, plain_client, report
+from tests.stores import KEYS, OTHER_KEYS, OWNER, Home, dump, open_memory, plain_client, report
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
-
-
-@pytest.fixture(scope="module")
-def untouched(tmp_path_factory: pytest.TempPathFactory) -> Home:
-    """A home for all tests of this module; each takes a copy."""
-    return furnish(tmp_path_factory.mktemp("home") / "store.db", fillers=2)
-
-
-@pytest.fixture
-def home(untouched: Home, tmp_path: Path) -> Home:
-    """A store at rest that somebody has lived in."""
-    return untouched.copy(tmp_path)
 
 
 @pytest.fixture
