@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from itertools import repeat
 from typing import Final, NamedTuple
 
 from ledgerstone.core import concepts, ranking
@@ -38,6 +37,8 @@ class Hit(NamedTuple):
     worded: bool = True
 
 
+# A hit: its score, its position, and a number for the source that it names.
+Scored = tuple[int, int, int | None]
 # Scores of what words found, by position, and the sieve -> scores that meaning has raised or added, and notices.
 Meaning = Callable[[int, Mapping[int, int], "Sieve"], tuple[Mapping[int, int], tuple[str, ...]]]
 
@@ -235,12 +236,13 @@ def search(
         rows += more
         scores, notices = dict(raised), (*notices, *said)
     if any(row.source is not None for row in rows):
-        lines = _around(reader, number, rows, scores, sieve)
+        best = sorted([(scores[row.position], row.position, row.source) for row in rows], reverse=True)
+        lines = _around(reader, number, best, sieve)
         gained = ranking.beside(scores, lines, ranking.cohesion(lines, gathered.weights))
         near = list(reader.words_of(number, _near(gained, scores, gathered.weights)))
         held_by |= _held(near, worth, gathered.postings, fresh)
         scores |= {row.position: scored(row.words, row.length, held_by[row.position]) for row in near}
-        scores = _placed(rows, scores, lines, gained, held_by)
+        scores = _placed(best, scores, lines, gained, held_by)
     asked, looked_at = frozenset(own), {row.position: row.words for row in rows}
     # Beyond the limit of a query's words, none was looked for in the index.
     unasked = [f" {word} " for word in own if holding[word] and word not in weights]
@@ -252,7 +254,7 @@ def search(
             or not asked.isdisjoint(held_by[position])
             or any(needle in looked_at[position] for needle in unasked),
         )
-        for score, position in sorted(zip(scores.values(), scores, strict=True), reverse=True)[:limit]
+        for score, position in _greatest(scores, limit)
     ]
     return Found(found, notices, sum(1 for word in own if holding[word]))
 
@@ -315,13 +317,18 @@ def _held(
     }
 
 
-def _around(
-    reader: Reader, number: int, rows: Sequence[WordRow], scores: Mapping[int, int], sieve: Sieve
-) -> list[tuple[int, list[int]]]:
+def _greatest(scores: Mapping[int, int], limit: int) -> list[tuple[int, int]]:
+    """The greatest scores, so many of them, each with its position, greatest first; the newer first among equals."""
+    # Numbers alone are sorted in half the time of pairs.
+    bar = sorted(scores.values(), reverse=True)[limit - 1 : limit]
+    among = [(score, position) for position, score in scores.items() if not bar or score >= bar[0]]
+    return sorted(among, reverse=True)[:limit]
+
+
+def _around(reader: Reader, number: int, best: Sequence[Scored], sieve: Sieve) -> list[tuple[int, list[int]]]:
     """The best hits that name a source, each with what may be recalled around it there, in order."""
-    named = [(scores[row.position], row.position) for row in rows if row.source is not None]
-    best = [position for _, position in sorted(named, reverse=True)[:BESIDE]]
-    lines = reader.beside(number, best, AROUND, sieve.view, sieve.terms)
+    named = [position for _, position, source in best if source is not None]
+    lines = reader.beside(number, named[:BESIDE], AROUND, sieve.view, sieve.terms)
     if sieve.picks:
         return [(hit, [near for near in line if near == hit or sieve.spares(near)]) for hit, line in lines]
     return lines
@@ -334,38 +341,42 @@ def _near(gained: Mapping[int, int], scores: Mapping[int, int], gathered: Mappin
 
 
 def _placed(
-    rows: Sequence[WordRow],
+    best: Sequence[Scored],
     scores: Mapping[int, int],
     lines: Sequence[tuple[int, list[int]]],
     gained: Mapping[int, int],
     held_by: Mapping[int, Collection[str]],
 ) -> dict[int, int]:
-    """The scores, with what a record gains from standing beside a hit, and from the rest of its source."""
+    """The scores, with what a record gains from standing beside a hit, and from the rest of its source.
+
+    ``best`` are the hits, best first.
+    """
     # A record without a source is one of its own.
-    source: dict[int, Hashable] = {row.position: (row.position,) if row.source is None else row.source for row in rows}
-    result = dict(scores)
-    for position, gain in gained.items():
-        result[position] = result.get(position, 0) + gain
-    if gained:
-        for position, line in lines:
-            source |= dict.fromkeys(gained.keys() & line, source[position])
+    sources: dict[int, Hashable] = {position: (position,) if source is None else source for _, position, source in best}
     # What stands behind the best holds words of the query by chance, and says nothing of its source.
-    best = sorted([(scores[row.position], row.position) for row in rows], reverse=True)[: ranking.SPEAKING]
-    worth = ranking.of_sources([(source[position], held_by[position]) for _, position in best])
+    worth = ranking.of_sources([(sources[at], held_by[at]) for _, at, _ in best[: ranking.SPEAKING]])
+    if gained:
+        for hit, line in lines:
+            sources.update(dict.fromkeys(line, sources[hit]))
     speaking = min(len(scores), ranking.SPEAKING)
     top = max(scores.values(), default=0) * ranking.SOURCE_THOUSANDTHS * speaking // ranking.SPEAKING
-    return {position: score + top * worth.get(source[position], 0) // 1_000_000 for position, score in result.items()}
+    lent = {source: top * thousandths // 1_000_000 for source, thousandths in worth.items()}
+    result = {position: score + lent.get(sources[position], 0) for position, score in scores.items()}
+    for position, gain in gained.items():
+        result[position] = gain + (result[position] if position in result else lent.get(sources[position], 0))
+    return result
 
 
 def _best(reader: Reader, number: int, gathered: dict[int, int], sieve: Sieve) -> list[WordRow]:
     """The words of the first ``SCORED`` by weight, newer ones first among equals, that may be recalled."""
     bar = _least(gathered.values())
-    ranked = sorted([(weight, position) for position, weight in gathered.items() if weight >= bar], reverse=True)
-    ranked, pairs = ranked[:SCORED], ranked
+    above = sorted([(weight, position) for position, weight in gathered.items() if weight > bar], reverse=True)
+    equal = sorted([position for position, weight in gathered.items() if weight == bar], reverse=True)
+    asked = [*(position for _, position in above), *equal][:SCORED]
+    ranked: list[int] = []
     found: list[WordRow] = []
     seen = 0
-    while ranked:
-        asked = [position for _, position in ranked]
+    while asked:
         rows = list(reader.offered(number, asked, sieve.view, sieve.terms))
         if sieve.picks:
             rows = [row for row in rows if sieve.spares(row.position)]
@@ -374,13 +385,13 @@ def _best(reader: Reader, number: int, gathered: dict[int, int], sieve: Sieve) -
             for other in reader.candidates(number, [position for position in asked if position not in let], sieve.view):
                 sieve.admits(other)
         found += rows
-        seen += len(ranked)
+        seen += len(asked)
         if len(found) >= SCORED or seen >= len(gathered):
             break
         # What has ended or may not be recalled takes nobody's place.
-        if seen == SCORED:
-            pairs = sorted(zip(gathered.values(), gathered, strict=True), reverse=True)
-        ranked = pairs[seen : seen + SCORED]
+        if not ranked:
+            ranked = [position for _, position in sorted(zip(gathered.values(), gathered, strict=True), reverse=True)]
+        asked = ranked[seen : seen + SCORED]
     return found[:SCORED]
 
 
@@ -425,7 +436,10 @@ def _gather(reader: Reader, number: int, weights: dict[str, int], holding: Mappi
             for position in gathered.keys() & rows:
                 gathered[position] += weight
         else:
-            gathered.update(zip(rows, map(weight.__add__, map(gathered.get, rows, repeat(0))), strict=True))
+            more = dict.fromkeys(rows, weight)
+            for position in gathered.keys() & rows:
+                more[position] += gathered[position]
+            gathered |= more
             # Nobody weighs more than all words so far together, nor more than the best did before by this word.
             most = min(most, done) + weight
             if len(gathered) >= SCORED and most > left - weight:

@@ -39,26 +39,29 @@ def score(query: Mapping[str, int], words: str, length: int, corpus: Corpus) -> 
 
     Robertson and Zaragoza, The Probabilistic Relevance Framework: BM25 and Beyond (2009).
     """
-    return scorer(query, corpus)(words, length, query)
+    return scorer(query, corpus)(words, length, [token for token in query if f" {token} " in words])
 
 
 def scorer(query: Mapping[str, int], corpus: Corpus) -> Callable[[str, int, Iterable[str]], int]:
     """The ``score`` of one query over one corpus, as a function of a record's postings, length and words.
 
-    Of the query's words, by their tokens, only those are looked for that are named with a record.
+    Those are the query's words, by their tokens, that are known to stand in the record.
     """
     needles = {token: (f" {token} ", weight * _SATURATION) for token, weight in query.items()}
     slope, total = _SLOPE * corpus.documents, max(corpus.length, 1)
 
     def scored(words: str, length: int, held: Iterable[str]) -> int:
         norm = _BASE + slope * length // total
-        gained = 0
+        once, gained = _UNITS + norm, 0
+        # Most words occur once, and the lines of those that occur more often are short.
+        again = words.partition("\n")[2]
         for token in held:
             needle, gain = needles[token]
-            found = words.find(needle)
-            if found >= 0:
-                times = 1 + words.count("\n", 0, found)
+            if needle in again:
+                times = 2 + again.count("\n", 0, again.find(needle))
                 gained += gain * times // (times * _UNITS + norm)
+            else:
+                gained += gain // once
         return gained * SCORE_UNITS >> _GAIN_BITS
 
     return scored
@@ -133,11 +136,11 @@ def cohesion(rows: Iterable[tuple[int, Sequence[int]]], weights: Mapping[int, in
     close, (least, most) = len(BESIDE_THOUSANDTHS), AFAR
     for position, row in rows:
         place = row.index(position)
-        before, after = row[:place][::-1], row[place + 1 :]
-        beside += before[:close]
-        beside += after[:close]
-        afar += before[least - 1 : most]
-        afar += after[least - 1 : most]
+        beside += row[max(place - close, 0) : place]
+        beside += row[place + 1 : place + 1 + close]
+        if place >= least:
+            afar += row[max(place - most, 0) : place - least + 1]
+        afar += row[place + least : place + most + 1]
     near = sum([weights.get(position, 0) for position in beside])
     far = sum([weights.get(position, 0) for position in afar])
     near_pairs, far_pairs = len(beside), len(afar)
@@ -152,7 +155,7 @@ def cohesion(rows: Iterable[tuple[int, Sequence[int]]], weights: Mapping[int, in
 
 def beside(scores: Mapping[int, int], rows: Iterable[tuple[int, Sequence[int]]], share: int) -> dict[int, int]:
     """What stands beside the hits gains a part of their scores; ``share`` (0 to 1000) says how much of it."""
-    gained: Counter[int] = Counter()
+    gained: dict[int, int] = {}
     if not share:
         return gained
     for position, row in rows:
@@ -161,8 +164,8 @@ def beside(scores: Mapping[int, int], rows: Iterable[tuple[int, Sequence[int]]],
             gain = score * part * share // 1_000_000
             for neighbour in (place - distance, place + distance):
                 if gain and 0 <= neighbour < len(row):
-                    gained[row[neighbour]] += gain
-    return dict(gained)
+                    gained[row[neighbour]] = gained.get(row[neighbour], 0) + gain
+    return gained
 
 
 # How much of the best hit's score the best source adds to each of its hits, in thousandths, and how many of the best
