@@ -1,13 +1,10 @@
-"""The rows of a SQLite store: integer keys, one FTS5 table as boolean postings (sqlite.org/fts5.html)."""
+"""The rows of a SQLite store, read: integer keys, one FTS5 table as boolean postings (sqlite.org/fts5.html)."""
 
 from __future__ import annotations
 
-import struct
 from array import array
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from hashlib import sha256
 from itertools import repeat
 from typing import Any, Final
 
@@ -15,27 +12,22 @@ import apsw
 import orjson
 
 from ledgerstone.core import canonical, entries
-from ledgerstone.core.chain import SIGNATURE_EVERY
-from ledgerstone.core.facts import Change, Known
+from ledgerstone.core.facts import Known
 from ledgerstone.core.merkle import HASH_BYTES
 from ledgerstone.core.receipts import Drawn
 from ledgerstone.core.values import DEFAULT_FLOOR, Ending, Kind, Status, Trust
-from ledgerstone.errors import CorruptionError, FormatError, UnavailableError, UsageError
-from ledgerstone.store import schema
+from ledgerstone.errors import CorruptionError, UsageError
+from ledgerstone.store import inspecting, schema
 from ledgerstone.store.protocol import (
-    FOLD_EVERY,
     NOW,
     VECTOR_BLOCK,
     Candidate,
     ChainRow,
     Corpus,
-    Derived,
     Listed,
     NodeKey,
-    Row,
     Shape,
     Standing,
-    Step,
     Stored,
     Tally,
     Terms,
@@ -46,48 +38,14 @@ from ledgerstone.store.protocol import (
 
 _BITS: Final = schema.ROW_BITS
 _MASK: Final = (1 << _BITS) - 1
-_LEVEL_BITS: Final = 36
+LEVEL_BITS: Final = 36
 # So many chains have rows of their own in the range of SQLite's integers.
 MAX_CHAINS: Final = (1 << 63 - _BITS) - 1
 _CHAIN: Final = "number, namespace, sequence, head, signature, frontier"
-_KNOWN: Final = (
+KNOWN: Final = (
     "row, sequence, digest, memory, version, kind, status, trust, text_bytes, body, depth, key, expires, "
     "sealed, content_bytes, ended_by, ending"
 )
-
-# How a canonical row that came from elsewhere is written.
-_TRANSCRIBE: Final = {
-    "header": "INSERT INTO header(row, body, id) VALUES(?, ?, ?)",
-    "entry": "INSERT INTO entry(row, body) VALUES(?, ?)",
-    "content": "INSERT INTO content(row, body, salt) VALUES(?, ?, ?)",
-    "signature": "INSERT INTO signature(row, body) VALUES(?, ?)",
-    "tile": "INSERT INTO tile(row, root) VALUES(?, ?)",
-}
-
-# The leaves of the index, by segment and page: their sizes, and where the words that begin on them are listed.
-_LEAVES: Final = """
-SELECT id >> 37, id & 0x7fffffff, length(block), substr(block, 3, 2) FROM postings_data
-WHERE id BETWEEN 1 << 37 AND (1 << 53) - 1 AND id >> 31 & 63 = 0 AND typeof(block) = 'blob'
-"""
-_LEADING: Final = "SELECT segid, pgno >> 1, CAST(ifnull(term, '') AS BLOB) FROM postings_idx WHERE pgno >> 1 > 1"
-# Of all folded words the first from a place on, and the last before it; in how many texts one stands.
-_OWN: Final = "FROM frequency WHERE frequency.number = corpus.number AND word"
-_AT: Final = f"SELECT min((SELECT min(word) {_OWN} >= ?)) FROM corpus"
-_BELOW: Final = f"SELECT max((SELECT max(word) {_OWN} < ?)) FROM corpus"
-_HOLDING: Final = f"SELECT sum((SELECT holding {_OWN} = ?)) FROM corpus"
-
-# What every SQLite file begins with, and how many bytes an integer of a row may have.
-_MAGIC: Final = b"SQLite format 3"
-_SIZES: Final = (1, 2, 3, 4, 6, 8)
-
-# Every table that holds rows of a chain, and which chain a row belongs to.
-_TABLES: Final = (
-    *((table, f"row >> {_BITS}") for table in ("header", "entry", "content", "signature", "tile")),
-    *((table, f"row >> {_BITS}") for table in ("record", "node", "words", "vector")),
-    ("link", f"source >> {_BITS}"),
-    *((table, "number") for table in ("catalog", "idempotency", "frequency", "corpus", "vectored")),
-)
-
 
 # By what a column holds: a third of what it costs to call the enumeration.
 _KINDS: Final = {kind.value: kind for kind in Kind}
@@ -169,47 +127,9 @@ def _listed(noun: str, value: str, position: int, sequence: int, ended_by: int, 
         raise CorruptionError(f"a {noun} row of the catalog is not as it was written: {error}") from error
 
 
-def _prefix(digest: bytes) -> int:
+def prefix(digest: bytes) -> int:
     """Eight bytes of a digest as SQLite's signed integer: enough to find it by, in half an index."""
     return int.from_bytes(digest[:8], "big", signed=True)
-
-
-class Translated:
-    """A block whose errors of SQLite come out as Ledgerstone's. It holds nothing, so that one serves all."""
-
-    __slots__ = ()
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        if error is not None:
-            _translate(error)
-
-
-def _translate(error: BaseException) -> None:
-    match error:
-        case apsw.BusyError() | apsw.LockedError():
-            raise UnavailableError(
-                f"the store is locked by another process: {error}", hint="nothing was changed; try again"
-            ) from error
-        case apsw.CorruptError() | apsw.ConstraintError():
-            raise CorruptionError(f"the database is damaged: {error}") from error
-        case apsw.ConnectionClosedError():
-            raise UnavailableError("this store was closed", hint="open it again") from error
-        case apsw.NotADBError():
-            raise FormatError(f"not a Ledgerstone store: {error}") from error
-        case apsw.FullError() | apsw.IOError() | apsw.CantOpenError() | apsw.ReadOnlyError() | apsw.PermissionsError():
-            raise UnavailableError(f"the store cannot be used: {error}", hint="nothing was changed") from error
-        case UnicodeEncodeError():
-            raise UsageError("text: valid Unicode, without lone surrogates") from error
-        case apsw.SQLError() | UnicodeDecodeError():
-            raise CorruptionError(f"the database is not as it was made: {error}") from error
-        case _:
-            pass
-
-
-TRANSLATED: Final = Translated()
 
 
 class SqliteReader:
@@ -296,11 +216,11 @@ class SqliteReader:
 
     def signatures(self, number: int) -> dict[int, bytes]:
         sql = "SELECT row, body FROM signature WHERE row BETWEEN ? AND ?"
-        return {row & _MASK: body for row, body in self._connection.execute(sql, _range(number))}
+        return {row & _MASK: body for row, body in self._connection.execute(sql, span(number))}
 
     def tiles(self, number: int) -> dict[int, bytes]:
         sql = "SELECT row, root FROM tile WHERE row BETWEEN ? AND ?"
-        return {row & _MASK: root for row, root in self._connection.execute(sql, _range(number))}
+        return {row & _MASK: root for row, root in self._connection.execute(sql, span(number))}
 
     def entry(self, number: int, position: int) -> bytes | None:
         body: bytes | None = self._one("SELECT body FROM entry WHERE row = ?", number << _BITS | position)
@@ -325,20 +245,20 @@ class SqliteReader:
 
     def node(self, number: int, level: int, index: int) -> bytes | None:
         children: bytes | None = self._one(
-            "SELECT children FROM node WHERE row = ?", number << _BITS | level << _LEVEL_BITS | index
+            "SELECT children FROM node WHERE row = ?", number << _BITS | level << LEVEL_BITS | index
         )
         return children
 
     def nodes_of(self, number: int, keys: Sequence[NodeKey]) -> dict[NodeKey, bytes]:
         """Those of some nodes that are there."""
         sql = f"SELECT row & {_MASK}, children FROM carray(?) AS asked JOIN node ON row = asked.value"
-        rows = self._asked(sql, number, [level << _LEVEL_BITS | index for level, index in keys])
-        return {(local >> _LEVEL_BITS, local & ((1 << _LEVEL_BITS) - 1)): children for local, children in rows}
+        rows = self._asked(sql, number, [level << LEVEL_BITS | index for level, index in keys])
+        return {(local >> LEVEL_BITS, local & ((1 << LEVEL_BITS) - 1)): children for local, children in rows}
 
     def nodes(self, number: int, level: int) -> Iterator[tuple[int, bytes]]:
         """Index and children of the nodes of one level, in order."""
         sql = "SELECT row, children FROM node WHERE row BETWEEN ? AND ? ORDER BY row"
-        first, last = number << _BITS | level << _LEVEL_BITS, (1 << _LEVEL_BITS) - 1
+        first, last = number << _BITS | level << LEVEL_BITS, (1 << LEVEL_BITS) - 1
         for row, children in self._connection.execute(sql, (first, first | last)):
             yield row & last, children
 
@@ -361,17 +281,17 @@ class SqliteReader:
     def ended_since(self, number: int, sequence: int) -> list[int]:
         """The positions whose rows say that a commit after a sequence ended them."""
         records = self._column(
-            "SELECT row FROM record WHERE row BETWEEN ? AND ? AND ended_by > ?", *_range(number), sequence
+            "SELECT row FROM record WHERE row BETWEEN ? AND ? AND ended_by > ?", *span(number), sequence
         )
         listed = self._column("SELECT position FROM catalog WHERE number = ? AND ended_by > ?", number, sequence)
         return sorted({*(row & _MASK for row in records), *listed})
 
     def known(self, number: int, position: int) -> Known | None:
-        row = self._one(f"SELECT {_KNOWN} FROM record WHERE row = ?", number << _BITS | position)
+        row = self._one(f"SELECT {KNOWN} FROM record WHERE row = ?", number << _BITS | position)
         return None if row is None else _known(row)
 
     def knowns(self, number: int, first: int, last: int) -> Iterator[Known]:
-        sql = f"SELECT {_KNOWN} FROM record WHERE row BETWEEN ? AND ? ORDER BY row"
+        sql = f"SELECT {KNOWN} FROM record WHERE row BETWEEN ? AND ? ORDER BY row"
         for row in self._connection.execute(sql, (number << _BITS | first, number << _BITS | last)):
             yield _known(row)
 
@@ -385,18 +305,18 @@ class SqliteReader:
         if self._one("SELECT 1 FROM record WHERE memory = ? LIMIT 1", memory) is None:
             return None
         sql = "SELECT row FROM record WHERE memory = ? AND row BETWEEN ? AND ? ORDER BY version DESC LIMIT 1"
-        row = self._one(sql, memory, *_range(number))
+        row = self._one(sql, memory, *span(number))
         return None if row is None else row & _MASK
 
     def version_at(self, number: int, memory: str, version: int) -> int | None:
         """Where one version of a memory stands in a chain."""
         sql = "SELECT row FROM record WHERE memory = ? AND version = ? AND row BETWEEN ? AND ? LIMIT 1"
-        row = self._one(sql, memory, version, *_range(number))
+        row = self._one(sql, memory, version, *span(number))
         return None if row is None else row & _MASK
 
     def digests(self, digest: bytes) -> list[tuple[int, int]]:
         sql = "SELECT row FROM record WHERE prefix = ? AND digest = ?"
-        return [(row >> _BITS, row & _MASK) for row in self._column(sql, _prefix(digest), digest)]
+        return [(row >> _BITS, row & _MASK) for row in self._column(sql, prefix(digest), digest)]
 
     def holder(self, number: int, key: str) -> int | None:
         """The newest version of the memory that holds a key; contested and held versions hold none."""
@@ -404,13 +324,13 @@ class SqliteReader:
             "SELECT max(row) FROM record WHERE key = ? AND row BETWEEN ? AND ? "
             f"AND NOT (version = 1 AND ending IN ({Ending.CONTESTED:d}, {Ending.HELD:d}))"
         )
-        row = self._one(sql, key, *_range(number))
+        row = self._one(sql, key, *span(number))
         return None if row is None else row & _MASK
 
     def keyed(self, number: int, key: str) -> list[int]:
         """All versions with a key, those that stand aside included."""
         sql = "SELECT row FROM record WHERE key = ? AND row BETWEEN ? AND ? ORDER BY row"
-        return [row & _MASK for row in self._column(sql, key, *_range(number))]
+        return [row & _MASK for row in self._column(sql, key, *span(number))]
 
     def tagged(self, number: int, tag: str) -> list[int]:
         """All versions with a tag, those that carry on a text with it included."""
@@ -420,13 +340,13 @@ class SqliteReader:
             f"JOIN content ON content.row = (record.row & ~{_MASK}) | record.body "
             "WHERE record.row BETWEEN ? AND ? AND instr(content.body, ?) ORDER BY record.row"
         )
-        rows = self._connection.execute(sql, (*_range(number), canonical.encode(tag)))
+        rows = self._connection.execute(sql, (*span(number), canonical.encode(tag)))
         return [row & _MASK for row, body in rows if tag in entries.decode_content(body).tags]
 
     def expired(self, number: int, now: int) -> list[int]:
         """Versions whose expiry has passed and whose text is not erased."""
         sql = f"SELECT row FROM record WHERE expires <= ? AND ending != {Ending.ERASED:d} AND row BETWEEN ? AND ?"
-        return [row & _MASK for row in self._column(sql, now, *_range(number))]
+        return [row & _MASK for row in self._column(sql, now, *span(number))]
 
     def resting_on(self, number: int, position: int) -> list[int]:
         sql = "SELECT row FROM link WHERE source = ? ORDER BY row"
@@ -447,7 +367,7 @@ class SqliteReader:
 
     def links(self, number: int) -> Iterator[tuple[int, int, int]]:
         sql = "SELECT source, row, covers FROM link WHERE source BETWEEN ? AND ?"
-        for source, row, covers in self._connection.execute(sql, _range(number)):
+        for source, row, covers in self._connection.execute(sql, span(number)):
             yield source & _MASK, row & _MASK, covers
 
     def lookup(self, number: int, noun: str, value: str) -> list[Listed]:
@@ -479,7 +399,7 @@ class SqliteReader:
 
     def tally(self, number: int, first: int) -> Tally:
         """What the derived rows from a position on add up to."""
-        bounds = number << _BITS | first, _range(number)[1]
+        bounds = number << _BITS | first, span(number)[1]
         records, current, open_tasks = self._one(
             "SELECT count(*), total(ending = 0), total(ending = 0 AND status = 'open' AND trust >= ?) "
             "FROM record WHERE row BETWEEN ? AND ?",
@@ -494,7 +414,7 @@ class SqliteReader:
             f"SELECT row FROM record WHERE status = 'open' AND {_seen(view)} AND row BETWEEN ? AND ? "
             "AND trust >= ? ORDER BY row LIMIT ?"
         )
-        return [row & _MASK for row in self._column(sql, *_range(number), floor, limit)]
+        return [row & _MASK for row in self._column(sql, *span(number), floor, limit)]
 
     def cues(self, number: int, floor: int, limit: int, view: View = NOW) -> list[int]:
         """Procedures and prospective records that are trusted enough, newest first."""
@@ -502,7 +422,7 @@ class SqliteReader:
             f"SELECT row FROM record WHERE kind IN ('procedure', 'prospective') AND {_seen(view)} "
             "AND row BETWEEN ? AND ? AND trust >= ? ORDER BY row DESC LIMIT ?"
         )
-        return [row & _MASK for row in self._column(sql, *_range(number), floor, limit)]
+        return [row & _MASK for row in self._column(sql, *span(number), floor, limit)]
 
     def due(self, number: int, floor: int, now: int, view: View = NOW) -> list[tuple[int, int]]:
         """Prospective records that are trusted enough and whose time has come, each with that time."""
@@ -512,7 +432,7 @@ class SqliteReader:
             f"WHERE kind IN ('procedure', 'prospective') AND kind = 'prospective' AND {_seen(view)} "
             "AND record.row BETWEEN ? AND ? AND trust >= ? AND due <= ?"
         )
-        return list(self._connection.execute(sql, (*_range(number), floor, now)))
+        return list(self._connection.execute(sql, (*span(number), floor, now)))
 
     def open_size(self, number: int, floor: int, now: int = -1) -> tuple[int, int]:
         """How many open tasks are trusted enough and have not expired by a time, and the bytes of their contents."""
@@ -520,12 +440,12 @@ class SqliteReader:
             "SELECT count(*), ifnull(sum(content_bytes), 0) FROM record WHERE status = 'open' AND ending = 0 "
             "AND row BETWEEN ? AND ? AND trust >= ? AND (expires IS NULL OR expires > ?)"
         )
-        size: tuple[int, int] = self._one(sql, *_range(number), floor, now)
+        size: tuple[int, int] = self._one(sql, *span(number), floor, now)
         return size
 
     def recent(self, number: int, *, before: int | None, limit: int, view: View = NOW) -> list[Candidate]:
         """The records in view, newest first."""
-        first, last = _range(number)
+        first, last = span(number)
         if before is not None:
             last = min(first + before - 1, last)
         sql = (
@@ -596,7 +516,7 @@ class SqliteReader:
         """Folded positions that hold a word (in the form of the index): all, or the newest so many, newest first."""
         # As one JSON array: a common word has thousands of rows, and rows of their own cost three times as much.
         bound: tuple[Any, ...]
-        source, bound = "postings WHERE postings MATCH ? AND rowid BETWEEN ? AND ?", (f'"{word}"', *_range(number))
+        source, bound = "postings WHERE postings MATCH ? AND rowid BETWEEN ? AND ?", (f'"{word}"', *span(number))
         if limit is not None:
             source, bound = f"(SELECT rowid FROM {source} ORDER BY rowid DESC LIMIT ?)", (*bound, limit)
         positions: list[int] = orjson.loads(
@@ -619,40 +539,19 @@ class SqliteReader:
         return sum(map(hash, zip(words, repeat(row))), hash((row,)))
 
     def posted(self) -> int | None:
-        """All that the full-text index holds, as the sum of hashes, so that nothing has to be held or sorted.
+        """All that the full-text index holds, as the sum of hashes; None where it cannot be read or misses something.
 
-        None where it cannot be read, or where a look-up or a deletion would miss what it holds.
+        What a record adds to it, ``posting`` says.
         """
-        execute = self._connection.execute
-        try:
-            execute("CREATE VIRTUAL TABLE IF NOT EXISTS temp.posted USING fts5vocab(main, postings, instance)")
-            held = sum(map(hash, execute("SELECT term, doc FROM temp.posted")))
-            # Without its row here, a text is not deleted from the index.
-            held += sum(map(hash, execute("SELECT id FROM postings_docsize")))
-            led = self._led()
-        except (apsw.CorruptError, apsw.SQLError, apsw.ConstraintError):
-            return None
-        return held if led else None
+        return inspecting.posted(self._connection)
 
-    def _led(self) -> bool:
-        """Whether look-ups come to each leaf of the index on which words begin (FTS5's ``fts5_index.c``).
+    def sound(self) -> list[str]:
+        """What is wrong with the file as such, and what no chain accounts for."""
+        return inspecting.sound(self._connection)
 
-        A leaf is led to by a word above all words of the leaf before it, and not above the first of its own: then the
-        words of the store that stand to both sides of it are found in as many texts as hold them.
-        """
-        execute = self._connection.execute
-        leaves = {
-            (segment, page)
-            for segment, page, size, listed in execute(_LEAVES)
-            if page > 1 and size > int.from_bytes(listed, "big")
-        }
-        leading = {(segment, page): word[1:] for segment, page, word in execute(_LEADING)}
-        if leaves != leading.keys():
-            return False
-        starts = [word.decode(errors="ignore") for word in leading.values()]
-        beside = {self._one(sql, start) for start in starts for sql in (_AT, _BELOW)} - {None}
-        found = "SELECT count(*) FROM postings WHERE postings MATCH ?"
-        return all(self._one(found, f'"{word}"') == self._one(_HOLDING, word) for word in beside)
+    def held(self, pieces: Iterable[bytes]) -> dict[bytes, set[str]]:
+        """In which tables some pieces of text stand; the word index aside."""
+        return inspecting.held(self._connection, pieces)
 
     def shape(self) -> Shape:
         """How the database differs from what its schema should be."""
@@ -661,26 +560,6 @@ class SqliteReader:
     def check_shape(self) -> None:
         """Raise CorruptionError, which names each difference, unless the schema is the expected one."""
         schema.check(self._connection)
-
-    def sound(self) -> list[str]:
-        """What SQLite's own check finds wrong with the file, and what no chain accounts for."""
-        found = self.integrity()
-        for table, column in _TABLES:
-            sql = f"SELECT count(*) FROM {table} WHERE {column} NOT IN (SELECT number FROM chain)"
-            strays: int = self._one(sql)
-            if strays:
-                found.append(f"{strays} rows of {table} belong to no chain")
-        if self._one("SELECT count(*) FROM record WHERE printf('%016X', prefix) != hex(substr(digest, 1, 8))"):
-            found.append("records cannot be found by their digests")
-        return found
-
-    def integrity(self) -> list[str]:
-        """What SQLite's own check finds wrong with the file."""
-        try:
-            rows = self._column("PRAGMA integrity_check")
-        except (apsw.CorruptError, apsw.SQLError) as error:
-            return [str(error)]
-        return [] if rows == ["ok"] else rows
 
     def word_row(self, number: int, position: int) -> WordRow | None:
         row = self._one("SELECT length, words, source, due FROM words WHERE row = ?", number << _BITS | position)
@@ -706,23 +585,6 @@ class SqliteReader:
         analyzer: str | None = self._one("SELECT value FROM setting WHERE name = 'analyzer'")
         return analyzer
 
-    def held(self, pieces: Iterable[bytes]) -> dict[bytes, set[str]]:
-        """In which tables some pieces of text stand, as the rows of today lie in the file; the word index aside.
-
-        Also those that run from one column into the next, and the file's own schema.
-        """
-        asked = list(pieces)
-        found: dict[bytes, set[str]] = {piece: {"file"} for piece in asked if piece in _MAGIC}
-        execute = self._connection.execute
-        names = self._column("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT GLOB 'postings*'")
-        for table in ("sqlite_schema", *names):
-            for row in execute(f'SELECT * FROM "{table}"'):
-                data = b"".join(map(_lies, row))
-                for piece in asked:
-                    if piece in data:
-                        found.setdefault(piece, set()).add(table)
-        return found
-
     def vectored(self, number: int) -> Vectored | None:
         row = self._one("SELECT model, dimension, through, changes FROM vectored WHERE number = ?", number)
         return None if row is None else Vectored(*row)
@@ -730,7 +592,7 @@ class SqliteReader:
     def vector_blocks(self, number: int) -> Iterator[tuple[int, bytes]]:
         """All vectors of a chain, block by block, each with the position of its first."""
         sql = "SELECT row, body FROM vector WHERE row BETWEEN ? AND ? ORDER BY row"
-        for row, body in self._connection.execute(sql, _range(number)):
+        for row, body in self._connection.execute(sql, span(number)):
             yield (row & _MASK) * VECTOR_BLOCK, body
 
     def vectors_of(self, number: int, positions: Sequence[int]) -> dict[int, bytes]:
@@ -748,364 +610,6 @@ class SqliteReader:
             if vector:
                 found[position] = vector
         return found
-
-
-# What a column of a wrong type trips.
-TRIPPED: Final = (TypeError, ValueError, AttributeError, struct.error)
-
-
-def check_tripped(reader: SqliteReader, error: Exception) -> None:
-    """CorruptionError if SQLite finds any damage that tripped somebody; else it is a fault of this program."""
-    damage = reader.integrity()
-    if damage:
-        raise CorruptionError(f"the database is damaged: {damage[0]}") from error
-
-
-class SqliteWriter(SqliteReader):
-    """A reader inside the one write transaction, that appends.
-
-    ``left``, after the commit, is how the files looked then, if nobody else had committed by that time.
-    """
-
-    __slots__ = ("appended", "left")
-
-    def __init__(self, connection: apsw.Connection, turn: int = 0) -> None:
-        super().__init__(connection, turn)
-        self.appended: list[tuple[int, bytes]] = []
-        self.left: bytes | None = None
-
-    def mend(self) -> bytes:
-        """Take out what is foreign to the schema and make anew, empty, what is not as it was made, and the word index.
-
-        Returns a digest of what no replay derives, as it was before. CorruptionError where that is altered or gone.
-        """
-        kept = b"" if self.shape().lost else self._kept()
-        schema.mend(self._connection)
-        return kept
-
-    def check_mended(self, kept: bytes) -> None:
-        """Raise CorruptionError unless what no replay derives is as ``mend`` found it, in a file that is sound."""
-        wrong = self.integrity()
-        if self._kept() != kept:
-            wrong.append("what is derived stands in the same pages as history")
-        if wrong:
-            raise CorruptionError(
-                f"the database is damaged where a rebuild does not help: {wrong[0]}",
-                hint="nothing was changed; restore a backup: ledgerstone restore FILE",
-            )
-
-    def _kept(self) -> bytes:
-        """A digest of every row of the tables that no replay derives."""
-        seen = sha256()
-        for table in sorted(schema.KEPT):
-            for row in self._connection.execute(f"SELECT * FROM {table} ORDER BY 1"):
-                seen.update(repr((table, row)).encode())
-        return seen.digest()
-
-    def append(self, step: Step) -> int:
-        """Store one commit and all that it changes; returns the chain's number."""
-        execute = self._connection.execute
-        commit = step.commit
-        sequence = commit.header.sequence
-        frontier = b"".join(commit.frontier)
-        number = step.number
-        if number is None:
-            execute(
-                "INSERT INTO chain(namespace, sequence, head, signature, frontier) VALUES(?, ?, ?, ?, ?)",
-                (commit.header.namespace, sequence, commit.id, commit.signature, frontier),
-            )
-            number = self._connection.last_insert_rowid()
-        else:
-            execute(
-                "UPDATE chain SET sequence = ?, head = ?, signature = ?, frontier = ? WHERE number = ?",
-                (sequence, commit.id, commit.signature, frontier, number),
-            )
-        base = number << _BITS
-        execute("INSERT INTO header(row, id, body) VALUES(?, ?, ?)", (base | sequence, commit.id, commit.data))
-        if sequence % SIGNATURE_EVERY == 0:
-            execute("INSERT INTO signature(row, body) VALUES(?, ?)", (base | sequence, commit.signature))
-        if commit.tile is not None:
-            execute("INSERT INTO tile(row, root) VALUES(?, ?)", (base | sequence // SIGNATURE_EVERY, commit.tile))
-        for position, admitted in enumerate(step.admitted, step.first):
-            execute("INSERT INTO entry(row, body) VALUES(?, ?)", (base | position, admitted.data))
-            if admitted.content_data is not None:
-                execute(
-                    "INSERT INTO content(row, salt, body) VALUES(?, ?, ?)",
-                    (base | position, admitted.salt, admitted.content_data),
-                )
-        for change in step.changes:
-            self._derive(number, change, sequence)
-        self._end(number, step)
-        for (level, index), children in step.nodes.items():
-            execute(
-                "INSERT OR REPLACE INTO node(row, children) VALUES(?, ?)",
-                (base | level << _LEVEL_BITS | index, children),
-            )
-        for row in step.words:
-            self._index(base, row)
-        if commit.header.idempotency is not None:
-            execute(
-                "INSERT INTO idempotency(key, number, sequence) VALUES(?, ?, ?)",
-                (commit.header.idempotency.key, number, sequence),
-            )
-        self._fold(number, step.first, step.first + len(step.admitted))
-        self.appended.append((base | sequence, commit.id))
-        return number
-
-    def _derive(self, number: int, change: Change, sequence: int) -> None:
-        execute = self._connection.execute
-        base = number << _BITS
-        known = change.added
-        row = base | change.position
-        if known is not None:
-            execute(
-                f"INSERT INTO record({_KNOWN}, prefix) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    row,
-                    known.sequence,
-                    known.digest,
-                    known.memory,
-                    known.version,
-                    known.kind,
-                    known.status,
-                    known.trust,
-                    known.text_bytes,
-                    known.body,
-                    known.depth,
-                    known.key,
-                    known.expires,
-                    known.sealed,
-                    known.content_bytes,
-                    known.ended_by,
-                    known.ending,
-                    _prefix(known.digest),
-                ),
-            )
-        for source in change.sources:
-            execute(
-                "INSERT INTO link(source, row, covers) VALUES(?, ?, ?)",
-                (base | source, row, source in change.covers),
-            )
-        for position, without in change.struck:
-            self._strike_own(number, position, without)
-        for noun, value in change.lookups:
-            execute(
-                "INSERT INTO catalog(number, noun, value, position, sequence, ended_by, ending) "
-                "VALUES(?, ?, ?, ?, ?, 0, 0)",
-                (number, noun, value, change.position, sequence),
-            )
-
-    def _end(self, number: int, step: Step) -> None:
-        """Mark what the commit ended, and take out what it erased."""
-        self._mark(number, step.ended.items())
-        for change in step.changes:
-            for position in change.erased:
-                self._erase(number, position)
-
-    def _strike_own(self, number: int, position: int, lookups: Iterable[tuple[str, str]]) -> None:
-        """Take an entry's own content out, and let the rows that find it say no more than its entry does."""
-        execute = self._connection.execute
-        self.strike(number, [position])
-        execute("UPDATE record SET sealed = 0 WHERE row = ?", (number << _BITS | position,))
-        for noun, value in lookups:
-            execute(
-                "UPDATE catalog SET value = ? WHERE number = ? AND noun = ? AND position = ?",
-                (value, number, noun, position),
-            )
-
-    def _mark(self, number: int, ended: Iterable[tuple[int, tuple[int, int]]]) -> None:
-        """Say of records, and of what the catalog lists, which commit ended them and how."""
-        execute = self._connection.execute
-        for position, (by, ending) in ended:
-            row = number << _BITS | position
-            execute("UPDATE record SET ended_by = ?, ending = ? WHERE row = ?", (by, ending, row))
-            if ending == Ending.REVOKED:
-                execute(
-                    "UPDATE catalog SET ended_by = ?, ending = ? WHERE number = ? AND position = ?",
-                    (by, ending, number, position),
-                )
-
-    def _erase(self, number: int, position: int) -> None:
-        """Take a content out of the file, and everything that was derived from its text."""
-        execute = self._connection.execute
-        row = number << _BITS | position
-        execute("DELETE FROM content WHERE row = ?", (row,))
-        execute("UPDATE record SET key = NULL WHERE row = ?", (row,))
-        self._erase_vector(number, position)
-        words = self.word_row(number, position)
-        if words is None:
-            return
-        execute("DELETE FROM words WHERE row = ?", (row,))
-        corpus = self.corpus(number)
-        if position >= corpus.through:
-            return
-        execute("DELETE FROM postings WHERE rowid = ?", (row,))
-        found = "SELECT 1 FROM postings WHERE postings MATCH ? AND rowid = ?"
-        if any(self._one(found, f'"{word}"', row) for word in words.words.split()):
-            raise CorruptionError(
-                "the word index does not let go of a text", hint="nothing was erased; run: ledgerstone rebuild"
-            )
-        for word in words.words.split():
-            execute("UPDATE frequency SET holding = holding - 1 WHERE number = ? AND word = ?", (number, word))
-            execute("DELETE FROM frequency WHERE number = ? AND word = ? AND holding = 0", (number, word))
-        execute(
-            "UPDATE corpus SET documents = documents - 1, length = length - ? WHERE number = ?",
-            (words.length, number),
-        )
-
-    def _erase_vector(self, number: int, position: int) -> None:
-        """Let the vector of an erased text, which tells much of it, be zero."""
-        reach = self.vectored(number)
-        if reach is None or position >= reach.through:
-            return
-        block, slot = divmod(position, VECTOR_BLOCK)
-        row = number << _BITS | block
-        body: bytes = self._one("SELECT body FROM vector WHERE row = ?", row) or b""
-        first, last = slot * reach.dimension, (slot + 1) * reach.dimension
-        execute = self._connection.execute
-        execute("UPDATE vector SET body = ? WHERE row = ?", (body[:first] + bytes(last - first) + body[last:], row))
-        execute("UPDATE vectored SET changes = changes + 1 WHERE number = ?", (number,))
-
-    def add_vectors(self, number: int, reach: Vectored, vectors: Mapping[int, bytes]) -> None:
-        """Append vectors up to ``reach.through``, zero where none is given or the position has no words any more."""
-        execute = self._connection.execute
-        old = self.vectored(number) or reach._replace(through=0)
-        standing = {row.position for row in self.words_of(number, sorted(vectors))}
-        empty = bytes(reach.dimension)
-        start = old.through
-        while start < reach.through:
-            block = start // VECTOR_BLOCK
-            end = min((block + 1) * VECTOR_BLOCK, reach.through)
-            body = b"".join(vectors[position] if position in standing else empty for position in range(start, end))
-            execute(
-                "INSERT INTO vector(row, body) VALUES(?, ?) ON CONFLICT DO UPDATE SET body = CAST(body || ? AS BLOB)",
-                (number << _BITS | block, body, body),
-            )
-            start = end
-        execute(
-            "INSERT OR REPLACE INTO vectored(number, model, dimension, through, changes) VALUES(?, ?, ?, ?, ?)",
-            (number, reach.model, reach.dimension, reach.through, old.changes + 1),
-        )
-
-    def clear_vectors(self, number: int) -> None:
-        """Drop all vectors of a chain."""
-        execute = self._connection.execute
-        execute("DELETE FROM vector WHERE row BETWEEN ? AND ?", _range(number))
-        execute("DELETE FROM vectored WHERE number = ?", (number,))
-
-    def _index(self, base: int, row: WordRow) -> None:
-        self._connection.execute(
-            "INSERT INTO words(row, length, words, source, due) VALUES(?, ?, ?, ?, ?)",
-            (base | row.position, row.length, row.words, row.source, row.due),
-        )
-
-    def _fold(self, number: int, before: int, after: int) -> None:
-        """Move the newest words into the index when a multiple of 256 positions has been passed."""
-        if before // FOLD_EVERY == after // FOLD_EVERY:
-            return
-        through = after // FOLD_EVERY * FOLD_EVERY
-        corpus = self.corpus(number)
-        base = number << _BITS
-        bounds = base | corpus.through, base | through - 1
-        execute = self._connection.execute
-        execute(
-            "INSERT INTO postings(rowid, words) SELECT row, words FROM words WHERE row BETWEEN ? AND ?",
-            bounds,
-        )
-        holding: Counter[str] = Counter()
-        documents = length = 0
-        for words, count in execute("SELECT words, length FROM words WHERE row BETWEEN ? AND ?", bounds):
-            holding.update(set(words.split()))
-            documents += 1
-            length += count
-        # As one JSON object, in order: thousands of words, and to bind each by itself takes twice as long.
-        execute(
-            "INSERT INTO frequency(number, word, holding) SELECT ?, key, value FROM json_each(?) WHERE true "
-            "ON CONFLICT DO UPDATE SET holding = holding + excluded.holding",
-            (number, orjson.dumps(holding, option=orjson.OPT_SORT_KEYS).decode()),
-        )
-        execute(
-            "INSERT OR REPLACE INTO corpus(number, through, documents, length) VALUES(?, ?, ?, ?)",
-            (number, through, corpus.documents + documents, corpus.length + length),
-        )
-
-    def transcribe(self, namespace: str, rows: Iterable[Row]) -> None:
-        """Write canonical rows of a chain, which is begun where there is none; its head is placed at the end."""
-        execute = self._connection.execute
-        number = self._one("SELECT number FROM chain WHERE namespace = ?", namespace)
-        if number is None:
-            execute(
-                "INSERT INTO chain(namespace, sequence, head, signature, frontier) VALUES(?, 0, x'', x'', x'')",
-                (namespace,),
-            )
-            number = self._connection.last_insert_rowid()
-        for row in rows:
-            values = (number << _BITS | row.place, row.body)
-            execute(_TRANSCRIBE[row.table], (*values, row.beside) if row.table in {"header", "content"} else values)
-
-    def strike(self, number: int, positions: Iterable[int]) -> None:
-        """Take contents out."""
-        rows = ((number << _BITS | position,) for position in positions)
-        self._connection.executemany("DELETE FROM content WHERE row = ?", rows)
-
-    def place_head(self, head: ChainRow) -> None:
-        """Say which commit is the newest of a chain, all of whose rows are there."""
-        self._connection.execute(
-            "UPDATE chain SET sequence = ?, head = ?, signature = ?, frontier = ? WHERE namespace = ?",
-            (head.sequence, head.commit, head.signature, b"".join(head.frontier), head.namespace),
-        )
-        number = self._one("SELECT number FROM chain WHERE namespace = ?", head.namespace)
-        self.appended.append((number << _BITS | head.sequence, head.commit))
-
-    def keep_receipt(self, drawn: Drawn, most: int) -> None:
-        """Keep a receipt, and no more than so many: the oldest go."""
-        execute = self._connection.execute
-        execute("INSERT INTO receipt(id, body, signature, salt, query) VALUES(?, ?, ?, ?, ?)", drawn)
-        newest = self._connection.last_insert_rowid()
-        execute("DELETE FROM receipt WHERE row <= ?", (newest - most,))
-
-    def strike_queries(self, names: Iterable[str]) -> None:
-        """Take out what receipts were asked for, and the salt that would let it be guessed at."""
-        self._connection.executemany(
-            "UPDATE receipt SET query = x'', salt = x'' WHERE id = ?", ((name,) for name in names)
-        )
-
-    def drop_receipts(self, names: Iterable[str]) -> None:
-        """Take receipts out."""
-        self._connection.executemany("DELETE FROM receipt WHERE id = ?", ((name,) for name in names))
-
-    def analyzed(self, analyzer: str) -> None:
-        """Note what cut the words of the index, all of which were just written anew."""
-        self._connection.execute("INSERT OR REPLACE INTO setting(name, value) VALUES('analyzer', ?)", (analyzer,))
-
-    def clear_derived(self, number: int) -> None:
-        """Drop all derived rows of a chain but those of the word index; its canonical rows stay."""
-        execute = self._connection.execute
-        self.clear_vectors(number)
-        bounds = _range(number)
-        for table in ("record", "node", "words"):
-            execute(f"DELETE FROM {table} WHERE row BETWEEN ? AND ?", bounds)
-        execute("DELETE FROM link WHERE source BETWEEN ? AND ?", bounds)
-        for table in ("catalog", "idempotency", "frequency", "corpus"):
-            execute(f"DELETE FROM {table} WHERE number = ?", (number,))
-
-    def restore_derived(self, number: int, derived: Derived) -> None:
-        """Write the derived rows of a replayed chain."""
-        execute = self._connection.execute
-        base = number << _BITS
-        for sequence, change, row in derived.changes:
-            self._derive(number, change, sequence)
-            if row is not None:
-                self._index(base, row)
-        self._mark(number, derived.ended)
-        for level, index, children in derived.nodes:
-            execute(
-                "INSERT INTO node(row, children) VALUES(?, ?)",
-                (base | level << _LEVEL_BITS | index, children),
-            )
-        for key, sequence in derived.idempotencies:
-            execute("INSERT INTO idempotency(key, number, sequence) VALUES(?, ?, ?)", (key, number, sequence))
-        self._fold(number, 0, derived.entries())
 
 
 def _seen(view: View) -> str:
@@ -1144,17 +648,6 @@ def _meets(terms: Terms) -> tuple[str, list[Any]]:
     return " AND ".join(wanted), bound
 
 
-def _range(number: int) -> tuple[int, int]:
+def span(number: int) -> tuple[int, int]:
+    """The first and the last row that a chain can have."""
     return number << _BITS, number << _BITS | _MASK
-
-
-def _lies(value: object) -> bytes:
-    """A column as a row holds it (sqlite.org/fileformat2.html#record_format)."""
-    if isinstance(value, str):
-        return value.encode()
-    if isinstance(value, bytes):
-        return value
-    if not isinstance(value, int) or value in {0, 1}:
-        return b""
-    size = next(size for size in _SIZES if -(1 << 8 * size - 1) <= value < 1 << 8 * size - 1)
-    return value.to_bytes(size, "big", signed=True)

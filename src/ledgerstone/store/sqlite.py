@@ -25,7 +25,9 @@ from ledgerstone.errors import (
     UsageError,
 )
 from ledgerstone.store import schema
-from ledgerstone.store.rows import TRANSLATED, TRIPPED, SqliteReader, SqliteWriter, check_tripped
+from ledgerstone.store.appending import SqliteWriter
+from ledgerstone.store.rows import SqliteReader
+from ledgerstone.store.translating import TRANSLATED, TRIPPED, check_tripped
 
 BUSY_TIMEOUT_MS: Final = 10_000
 # How long somebody who is just leaving may take to give the file back.
@@ -335,7 +337,7 @@ class SqliteStore:
             try:
                 yield reader
             except TRIPPED as error:
-                check_tripped(reader, error)
+                check_tripped(self._connection, error)
                 raise
             finally:
                 self._rollback()
@@ -364,7 +366,7 @@ class SqliteStore:
                 try:
                     yield writer
                 except TRIPPED as error:
-                    check_tripped(writer, error)
+                    check_tripped(self._connection, error)
                     raise
                 self._usable()
             except BaseException:

@@ -1,0 +1,125 @@
+"""A whole SQLite file looked at: is it sound, what does its word index hold, which texts stand in its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import apsw
+
+from ledgerstone.store.schema import ROW_BITS
+
+# Every table that holds rows of a chain, and which chain a row belongs to.
+_TABLES: Final = (
+    *((table, f"row >> {ROW_BITS}") for table in ("header", "entry", "content", "signature", "tile")),
+    *((table, f"row >> {ROW_BITS}") for table in ("record", "node", "words", "vector")),
+    ("link", f"source >> {ROW_BITS}"),
+    *((table, "number") for table in ("catalog", "idempotency", "frequency", "corpus", "vectored")),
+)
+# The leaves of the index, by segment and page: their sizes, and where the words that begin on them are listed.
+_LEAVES: Final = """
+SELECT id >> 37, id & 0x7fffffff, length(block), substr(block, 3, 2) FROM postings_data
+WHERE id BETWEEN 1 << 37 AND (1 << 53) - 1 AND id >> 31 & 63 = 0 AND typeof(block) = 'blob'
+"""
+_LEADING: Final = "SELECT segid, pgno >> 1, CAST(ifnull(term, '') AS BLOB) FROM postings_idx WHERE pgno >> 1 > 1"
+# Of all folded words the first from a place on, and the last before it; in how many texts one stands.
+_OWN: Final = "FROM frequency WHERE frequency.number = corpus.number AND word"
+_AT: Final = f"SELECT min((SELECT min(word) {_OWN} >= ?)) FROM corpus"
+_BELOW: Final = f"SELECT max((SELECT max(word) {_OWN} < ?)) FROM corpus"
+_HOLDING: Final = f"SELECT sum((SELECT holding {_OWN} = ?)) FROM corpus"
+
+# What every SQLite file begins with, and how many bytes an integer of a row may have.
+_MAGIC: Final = b"SQLite format 3"
+_SIZES: Final = (1, 2, 3, 4, 6, 8)
+
+
+def sound(connection: apsw.Connection) -> list[str]:
+    """What SQLite's own check finds wrong with the file, and what no chain accounts for."""
+    found = integrity(connection)
+    for table, column in _TABLES:
+        sql = f"SELECT count(*) FROM {table} WHERE {column} NOT IN (SELECT number FROM chain)"
+        strays: int = connection.execute(sql).get
+        if strays:
+            found.append(f"{strays} rows of {table} belong to no chain")
+    lost = "SELECT count(*) FROM record WHERE printf('%016X', prefix) != hex(substr(digest, 1, 8))"
+    if connection.execute(lost).get:
+        found.append("records cannot be found by their digests")
+    return found
+
+
+def integrity(connection: apsw.Connection) -> list[str]:
+    """What SQLite's own check finds wrong with the file."""
+    try:
+        rows: list[str] = [row for (row,) in connection.execute("PRAGMA integrity_check")]
+    except (apsw.CorruptError, apsw.SQLError) as error:
+        return [str(error)]
+    return [] if rows == ["ok"] else rows
+
+
+def posted(connection: apsw.Connection) -> int | None:
+    """All that the full-text index holds, as the sum of hashes, so that nothing has to be held or sorted.
+
+    None where it cannot be read, or where a look-up or a deletion would miss what it holds.
+    """
+    execute = connection.execute
+    try:
+        execute("CREATE VIRTUAL TABLE IF NOT EXISTS temp.posted USING fts5vocab(main, postings, instance)")
+        held = sum(map(hash, execute("SELECT term, doc FROM temp.posted")))
+        # Without its row here, a text is not deleted from the index.
+        held += sum(map(hash, execute("SELECT id FROM postings_docsize")))
+        led = _led(connection)
+    except (apsw.CorruptError, apsw.SQLError, apsw.ConstraintError):
+        return None
+    return held if led else None
+
+
+def _led(connection: apsw.Connection) -> bool:
+    """Whether look-ups come to each leaf of the index on which words begin (FTS5's ``fts5_index.c``).
+
+    A leaf is led to by a word above all words of the leaf before it, and not above the first of its own: then the
+    words of the store that stand to both sides of it are found in as many texts as hold them.
+    """
+    execute = connection.execute
+    leaves = {
+        (segment, page)
+        for segment, page, size, listed in execute(_LEAVES)
+        if page > 1 and size > int.from_bytes(listed, "big")
+    }
+    leading = {(segment, page): word[1:] for segment, page, word in execute(_LEADING)}
+    if leaves != leading.keys():
+        return False
+    starts = [word.decode(errors="ignore") for word in leading.values()]
+    beside = {execute(sql, (start,)).get for start in starts for sql in (_AT, _BELOW)} - {None}
+    found = "SELECT count(*) FROM postings WHERE postings MATCH ?"
+    return all(execute(found, (f'"{word}"',)).get == execute(_HOLDING, (word,)).get for word in beside)
+
+
+def held(connection: apsw.Connection, pieces: Iterable[bytes]) -> dict[bytes, set[str]]:
+    """In which tables some pieces of text stand, as the rows of today lie in the file; the word index aside.
+
+    Also those that run from one column into the next, and the file's own schema.
+    """
+    asked = list(pieces)
+    found: dict[bytes, set[str]] = {piece: {"file"} for piece in asked if piece in _MAGIC}
+    execute = connection.execute
+    names = execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT GLOB 'postings*'")
+    tables: list[str] = ["sqlite_schema", *(name for (name,) in names)]
+    for table in tables:
+        for row in execute(f'SELECT * FROM "{table}"'):
+            data = b"".join(map(_lies, row))
+            for piece in asked:
+                if piece in data:
+                    found.setdefault(piece, set()).add(table)
+    return found
+
+
+def _lies(value: object) -> bytes:
+    """A column as a row holds it (sqlite.org/fileformat2.html#record_format)."""
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, bytes):
+        return value
+    if not isinstance(value, int) or value in {0, 1}:
+        return b""
+    size = next(size for size in _SIZES if -(1 << 8 * size - 1) <= value < 1 << 8 * size - 1)
+    return value.to_bytes(size, "big", signed=True)
