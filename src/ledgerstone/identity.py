@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from ledgerstone.core import canonical
@@ -342,6 +343,11 @@ class Identity:
         if where is None:
             raise CorruptionError(f"{namespace}: the store chain knows it, but its chain is missing")
         return where
+
+
+def problem_notices(problems: Mapping[str, str]) -> list[str]:
+    """What an answer says of the scopes that no hint resolved."""
+    return [f"{scope}: {problem}" for scope, problem in problems.items()]
 
 
 def parse_target(text: str) -> tuple[str, int | None] | bytes:

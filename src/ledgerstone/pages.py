@@ -9,7 +9,7 @@ from typing import Final
 from ledgerstone.core import recall
 from ledgerstone.core.values import DEFAULT_FLOOR, RECALLED, Page, Record, Trust
 from ledgerstone.errors import CorruptionError, UsageError
-from ledgerstone.identity import Identity, Visible
+from ledgerstone.identity import Identity, Visible, problem_notices
 from ledgerstone.reading import Chain, Reading
 from ledgerstone.store.protocol import View
 
@@ -25,7 +25,6 @@ def page(reading: Reading, identity: Identity, what: str, *, cursor: str | None,
     if what not in LISTS:
         raise UsageError(f"list: {', '.join(LISTS[:-1])} or {LISTS[-1]}, not {what!r}")
     visible, problems = identity.visible()
-    notices = tuple(f"{scope}: {problem}" for scope, problem in problems.items())
     for where, _ in visible:
         reading.counted(where)
     start, before = _parse(cursor, visible)
@@ -49,7 +48,8 @@ def page(reading: Reading, identity: Identity, what: str, *, cursor: str | None,
             last = f"{where.namespace}:{position}"
         if cut is not None:
             break
-    return Page(tuple(found), cut, (*notices, *((BELOW_FLOOR,) if low else ())), {"below_floor": low} if low else {})
+    notices = problem_notices(problems) + ([BELOW_FLOOR] if low else [])
+    return Page(tuple(found), cut, tuple(notices), {"below_floor": low} if low else {})
 
 
 def _positions(reading: Reading, where: Chain, what: str, before: int | None) -> Iterator[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -31,7 +32,7 @@ from ledgerstone.core.values import (
 )
 from ledgerstone.core.words import query_words, token
 from ledgerstone.errors import CorruptionError, NotFoundError, UsageError
-from ledgerstone.identity import Identity, Visible
+from ledgerstone.identity import Identity, Visible, problem_notices
 from ledgerstone.reading import Chain, Reading
 from ledgerstone.search import OWN, Meaning, Sieve, counted, indexed, query_tokens, search, together
 from ledgerstone.semantic import Lane as Encoding
@@ -122,48 +123,34 @@ def assemble(
     r"""The context for what was ``check``\ ed, with what is ``said`` of its store and query; see ``Memory.recall``."""
     if policy.as_of is not None and policy.as_of > reading.now:
         raise UsageError("as_of: a time that has passed; what is to come is not known")
-    visible, problems = _visible(identity, policy)
-    notices = [f"{scope}: {problem}" for scope, problem in problems.items()]
     floor = max(identity.caller.floor, policy.floor or Trust.UNKNOWN)
+    visible, notices = _visible(identity, policy)
     seen = (_sight(reading, where, place, policy, floor) for where, place in visible)
     sights = [sight for sight in seen if sight is not None]
     models: list[str] = []
-    words, meaning = query_words(query, None), _meaning(reading, query, semantic, scorer, models)
-    asked = Asked(reading, sights, words, policy, budget, floor, meaning)
-    found = Candidates([], {}, {})
-    if policy.mode is Mode.TASK_MAINTENANCE:
-        tasks = _maintained(asked)
-    else:
-        tasks = _tasks(asked) if policy.mode in OBLIGED else []
-        found, degraded = _candidates(asked)
-        notices += degraded
-        if semantic is None and query:
-            notices += _unmeant(asked, scored=scorer is not None)
+    meaning = _meaning(reading, query, semantic, scorer, models)
+    asked = Asked(reading, sights, query_words(query, None), policy, budget, floor, meaning)
+    tasks, found, degraded = _gathered(asked)
+    notices += degraded
+    if semantic is None and query:
+        notices += _unmeant(asked, scored=scorer is not None)
     # Whoever asks for more than the floor does not ask for what is below it.
     own = floor is identity.caller.floor
     most_below = identity.caller.below_floor_bytes if own else 0
     if own and not most_below and any(sight.sieve.omitted["below_floor"] for sight in sights):
         notices.append(BELOW_FLOOR)
-    notices += said
     heads = {sight.where.namespace: sight.head for sight in sights}
     chosen, left_out, used, tokens, told = recall.select(
         tasks,
         found.spots,
-        _specific_first(asked, found, _prover(asked, found)),
+        _prover(asked, found),
         budget=budget,
         overhead=recall.envelope(()) + (recall.headed(heads) if headed else 0),
-        notices=notices,
+        notices=[*notices, *said],
         count=count,
     )
     left = budget if budget.tokens is None else replace(budget, tokens=budget.tokens - (tokens or 0))
     below = _below(asked, most_below, left, count) if most_below else recall.NOTHING
-    shown = [place for item in below.items for place in reading.reader.digests(item.record.digest)]
-    for sight in sights:
-        sight.sieve.shown.update(position for number, position in shown if number == sight.where.number)
-    omitted = dict(left_out)
-    for sight in sights:
-        for reason, number in sight.sieve.omitted.items():
-            omitted[reason] = omitted.get(reason, 0) + number
     return Recall(
         mode=policy.mode,
         query=query,
@@ -172,12 +159,30 @@ def assemble(
         budget=budget,
         bytes=used,
         tokens=None if tokens is None else tokens + (below.tokens or 0),
-        omitted=omitted,
+        omitted=_omitted(asked, left_out, below),
         notices=told,
         scorer=" ".join((SCORER, *dict.fromkeys(models))),
         below_floor=below.items,
         below_floor_bytes=below.bytes,
     )
+
+
+def _gathered(asked: Asked) -> tuple[list[Recalled], Candidates, list[str]]:
+    """The obligations, the candidates, and notices, as the mode has them."""
+    mode = asked.policy.mode
+    if mode is Mode.TASK_MAINTENANCE:
+        return _maintained(asked), Candidates([], {}, {}), []
+    return _tasks(asked) if mode in OBLIGED else [], *_candidates(asked)
+
+
+def _omitted(asked: Asked, left_out: Mapping[str, int], below: recall.Selection) -> dict[str, int]:
+    """How many were left out, by reason, as candidates and by the sieves, less what is shown below the floor."""
+    shown = [place for item in below.items for place in asked.reading.reader.digests(item.record.digest)]
+    omitted = Counter(left_out)
+    for sight in asked.sights:
+        sight.sieve.shown.update(position for number, position in shown if number == sight.where.number)
+        omitted.update(sight.sieve.omitted)
+    return dict(omitted)
 
 
 def _below(asked: Asked, most_bytes: int, budget: Budget, count: Count | None) -> recall.Selection:
@@ -195,14 +200,14 @@ def _below(asked: Asked, most_bytes: int, budget: Budget, count: Count | None) -
     recent = [] if mode is Mode.LEXICAL else _recent(asked, BELOW_ROWS)
     spots = ranking.interleave(found.spots, recent, turns=(FOUND_TURN,))
     found = Candidates(spots, dict.fromkeys(recent, Lane.RECENT) | found.lanes, found.scores)
-    prove = _specific_first(asked, found, _prover(asked, found))
-    return recall.section(spots, prove, most_bytes=most_bytes, budget=budget, count=count)
+    return recall.section(spots, _prover(asked, found), most_bytes=most_bytes, budget=budget, count=count)
 
 
 def _prover(asked: Asked, found: Candidates) -> Callable[[Spot, int], Recalled | str]:
     """What proves a candidate, which are to come in about their order, for its rank; or says why it is left out.
 
-    What so many candidates are made of as a context may have entries is read in one go.
+    What so many candidates are made of as a context may have entries is read in one go. The more specific of one key
+    comes first.
     """
     reading, sights, policy = asked.reading, asked.sights, asked.policy
     origins, tags = frozenset(policy.origins), frozenset(policy.tags)
@@ -237,7 +242,7 @@ def _prover(asked: Asked, found: Candidates) -> Callable[[Spot, int], Recalled |
             return "not_due"
         return Recalled(record=record, lane=lane, rank=places.get(spot, rank), score=found.scores.get(spot))
 
-    return prove
+    return _specific_first(asked, found, prove)
 
 
 def _specific_first(
@@ -297,7 +302,7 @@ def _meaning(
 def _unmeant(asked: Asked, *, scored: bool) -> list[str]:
     """That meaning was not looked for, where the mode or the vectors that are kept here would have it."""
     mode, reader = asked.policy.mode, asked.reading.reader
-    if mode in {Mode.LEXICAL, Mode.RECENT}:
+    if mode in {Mode.LEXICAL, Mode.RECENT, Mode.TASK_MAINTENANCE}:
         return []
     kept = [reach.model for reach in (reader.vectored(one.where.number) for one in asked.sights) if reach is not None]
     if kept:
@@ -305,8 +310,8 @@ def _unmeant(asked: Asked, *, scored: bool) -> list[str]:
     return [] if scored or mode is not Mode.SEMANTIC else ["semantic: no encoder: related words stood in for meaning"]
 
 
-def _visible(identity: Identity, policy: Policy) -> tuple[Visible, dict[str, str]]:
-    """The namespaces asked for, of those that the caller is bound to or names and may read."""
+def _visible(identity: Identity, policy: Policy) -> tuple[Visible, list[str]]:
+    """The namespaces asked for, of those that the caller is bound to or names and may read, and notices."""
     visible: Visible = []
     problems: dict[str, str] = {}
     if policy.scopes or not policy.namespaces:
@@ -320,7 +325,7 @@ def _visible(identity: Identity, policy: Policy) -> tuple[Visible, dict[str, str
             raise unknown(namespace)
         if all(where.namespace != namespace for where, _ in visible):
             visible.append((identity.chain(namespace), place))
-    return visible, problems
+    return visible, problem_notices(problems)
 
 
 def _sight(reading: Reading, where: Chain, place: Place, policy: Policy, floor: Trust) -> Sight | None:
