@@ -1,23 +1,29 @@
-"""What could be condensed: groups of old records that one summary might cover. It proposes, and writes nothing."""
+"""A summary of earlier records, and which of them one could cover."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Final
 
+from ledgerstone import getting, remembering
+from ledgerstone.core import rules
+from ledgerstone.core.authority import Caller
 from ledgerstone.core.namespaces import unknown
 from ledgerstone.core.sorts import check_moment
 from ledgerstone.core.values import (
     DEFAULT_FLOOR,
     MAX_COVERS,
     Condensable,
+    Draft,
     Kind,
     Record,
+    Remembered,
     Scope,
 )
 from ledgerstone.errors import UsageError
 from ledgerstone.identity import Identity, Visible
+from ledgerstone.ledger import Ledger
 from ledgerstone.reading import Chain, Reading
 from ledgerstone.store.protocol import LAST
 
@@ -32,6 +38,40 @@ LEAST_GROUP: Final = 2
 BLOCK: Final = 256
 
 
+def compact(
+    ledger: Ledger,
+    caller: Caller,
+    summary: str,
+    covers: str | Sequence[str],
+    *,
+    sources: Sequence[str],
+    key: str | None,
+    idempotency_key: str | None,
+    allow_secrets: Sequence[str],
+) -> Remembered:
+    """See ``Memory.compact``."""
+    named = (covers,) if isinstance(covers, str) else tuple(covers)
+    if not named:
+        raise UsageError("compact: what does it cover?", hint="addresses; compaction_candidates proposes some")
+    draft = Draft(
+        text=summary, kind=Kind.SUMMARY, key=key, sources=tuple(dict.fromkeys((*named, *sources))), covers=named
+    )
+    rules.check_types(draft)
+    with ledger.reads(caller) as (reading, identity):
+        where = getting.find(reading, identity, named[0]).where
+    return remembering.remember(
+        ledger,
+        caller,
+        (draft,),
+        scope=None,
+        namespace=where.namespace,
+        idempotency_key=idempotency_key,
+        allow_secrets=allow_secrets,
+        receipt=None,
+        similar=False,
+    )[0]
+
+
 def candidates(
     reading: Reading,
     identity: Identity,
@@ -41,7 +81,7 @@ def candidates(
     before: int | None,
     limit: int,
 ) -> tuple[Condensable, ...]:
-    """See ``Memory.compaction_candidates``."""
+    """See ``Memory.compaction_candidates``; it proposes, and writes nothing."""
     if not 1 <= limit <= MOST_GROUPS:
         raise UsageError(f"limit: 1 to {MOST_GROUPS}, not {limit}")
     check_moment("before", before)

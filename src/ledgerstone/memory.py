@@ -26,12 +26,10 @@ from ledgerstone import (
     volumes,
 )
 from ledgerstone.anchors import Anchors
-from ledgerstone.core import rules
 from ledgerstone.core.authority import Caller
 from ledgerstone.core.signing import Keyring, SigningKey
 from ledgerstone.core.sorts import checked
 from ledgerstone.core.values import (
-    MAX_LIST,
     Act,
     Budget,
     Condensable,
@@ -39,7 +37,6 @@ from ledgerstone.core.values import (
     Event,
     Finding,
     Forgotten,
-    Kind,
     Mode,
     Page,
     Policy,
@@ -247,16 +244,16 @@ class Memory:
         place; its address and precise words still lead to it. When anything below is superseded, retracted or erased,
         the summary is stale. ``sources`` are what it rests on besides, and does not cover.
         """
-        named = (covers,) if isinstance(covers, str) else tuple(covers)
-        if not named:
-            raise UsageError("compact: what does it cover?", hint="addresses; compaction_candidates proposes some")
-        draft = Draft(
-            text=summary, kind=Kind.SUMMARY, key=key, sources=tuple(dict.fromkeys((*named, *sources))), covers=named
+        return compacting.compact(
+            self._ledger,
+            self.caller,
+            summary,
+            covers,
+            sources=sources,
+            key=key,
+            idempotency_key=idempotency_key,
+            allow_secrets=allow_secrets,
         )
-        rules.check_types(draft)
-        with self._ledger.reads(self.caller) as (reading, identity):
-            where = getting.find(reading, identity, named[0]).where.namespace
-        return self.remember(draft, namespace=where, idempotency_key=idempotency_key, allow_secrets=allow_secrets)
 
     def compaction_candidates(
         self,
@@ -499,8 +496,6 @@ class Memory:
         lies below the caller's trust floor, which is counted; or below_floor, what stands there alone, which is for a
         person to look at and no tool's to ask for. ``cursor`` continues a page. At most 100 a page.
         """
-        if not 1 <= limit <= MAX_LIST:
-            raise UsageError(f"limit: 1 to {MAX_LIST}, not {limit}")
         with self._ledger.reads(self.caller) as (reading, identity):
             page = pages.page(reading, identity, what, cursor=cursor, limit=limit)
         return replace(page, notices=page.notices + self._ledger.notices())

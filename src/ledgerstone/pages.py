@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from ledgerstone.core import recall
-from ledgerstone.core.values import DEFAULT_FLOOR, RECALLED, Page, Record, Trust
+from ledgerstone.core.values import DEFAULT_FLOOR, MAX_LIST, RECALLED, Page, Record, Trust
 from ledgerstone.errors import CorruptionError, UsageError
 from ledgerstone.identity import Identity, Visible, problem_notices
 from ledgerstone.reading import Chain, Reading
@@ -22,6 +22,8 @@ _POSITION: Final = re.compile("[0-9]{1,13}")
 
 def page(reading: Reading, identity: Identity, what: str, *, cursor: str | None, limit: int) -> Page:
     """See ``Memory.list_records``."""
+    if not 1 <= limit <= MAX_LIST:
+        raise UsageError(f"limit: 1 to {MAX_LIST}, not {limit}")
     if what not in LISTS:
         raise UsageError(f"list: {', '.join(LISTS[:-1])} or {LISTS[-1]}, not {what!r}")
     visible, problems = identity.visible()
