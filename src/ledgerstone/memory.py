@@ -51,7 +51,8 @@ from ledgerstone.errors import LedgerstoneError, UsageError
 from ledgerstone.ledger import Ledger
 from ledgerstone.moving import Exported, Moved
 from ledgerstone.receipts import Explained
-from ledgerstone.semantic import Coverage, Indexed, Lane, Scorer
+from ledgerstone.semantic import Coverage, Indexed, Scorer
+from ledgerstone.semantic import Lane as SemanticLane
 from ledgerstone.semantic import coverage as semantic_coverage
 from ledgerstone.semantic import index as semantic_index
 from ledgerstone.store import open_store
@@ -75,7 +76,7 @@ class Memory:
 
     __slots__ = ("_lane", "_ledger", "caller")
 
-    def __init__(self, ledger: Ledger, caller: Caller, lane: Lane | None = None) -> None:
+    def __init__(self, ledger: Ledger, caller: Caller, lane: SemanticLane | None = None) -> None:
         self._ledger = ledger
         self._lane = lane
         self.caller = caller
@@ -92,7 +93,7 @@ class Memory:
         check: bool = True,
         read_only: bool = False,
         anywhere: bool = False,
-        semantic: Lane | None = None,
+        semantic: SemanticLane | None = None,
         clock: Callable[[], int] = _now,
         entropy: Callable[[int], bytes] = os.urandom,
     ) -> Memory:
@@ -576,13 +577,13 @@ class Memory:
         No head moves, and no write waits for it but for the moment in which a batch is kept. Vectors of another model
         are replaced. UsageError without an encoder, UnavailableError when it fails.
         """
-        return semantic_index(self._ledger, self.caller, self._encoding(), limit)
+        return semantic_index(self._ledger, self.caller, self._semantic(), limit)
 
     def coverage(self) -> Coverage:
         """How many texts of the namespaces in sight are not indexed yet, and by which model; as ``index_vectors``."""
-        return semantic_coverage(self._ledger, self.caller, self._encoding())
+        return semantic_coverage(self._ledger, self.caller, self._semantic())
 
-    def _encoding(self) -> Lane:
+    def _semantic(self) -> SemanticLane:
         if self._lane is None:
             raise UsageError("no encoder: this store was opened without one", hint="Memory.open(semantic=...)")
         return self._lane

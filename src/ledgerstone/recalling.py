@@ -35,7 +35,7 @@ from ledgerstone.errors import CorruptionError, NotFoundError, UsageError
 from ledgerstone.identity import Identity, Visible, problem_notices
 from ledgerstone.reading import Chain, Reading
 from ledgerstone.search import OWN, Meaning, Sieve, counted, indexed, query_tokens, search, together
-from ledgerstone.semantic import Lane as Encoding
+from ledgerstone.semantic import Lane as SemanticLane
 from ledgerstone.semantic import Raised, Scorer, judged, raised
 from ledgerstone.store.protocol import LAST, NOW, Candidate, Reader, View
 
@@ -114,7 +114,7 @@ def assemble(
     policy: Policy,
     budget: Budget,
     *,
-    semantic: Encoding | None,
+    semantic: SemanticLane | None,
     scorer: Scorer | None,
     count: Count | None,
     said: tuple[str, ...],
@@ -277,7 +277,7 @@ def _specific_first(
 
 
 def _meaning(
-    reading: Reading, query: str, semantic: Encoding | None, scorer: Scorer | None, models: list[str]
+    reading: Reading, query: str, semantic: SemanticLane | None, scorer: Scorer | None, models: list[str]
 ) -> Meaning | None:
     """What an encoder and a scorer make of a query, if there is one; ``models`` receives who had a say."""
     if scorer is not None:
