@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final, NamedTuple
 
-from ledgerstone.core import canonical, chain, concepts, entries, ranking, recall
-from ledgerstone.core.authority import Place
-from ledgerstone.core.namespaces import unknown
+from ledgerstone.core import canonical, concepts, ranking, recall
 from ledgerstone.core.recall import Count
 from ledgerstone.core.receipts import SCORER
 from ledgerstone.core.values import (
@@ -26,17 +23,17 @@ from ledgerstone.core.values import (
     Recall,
     Recalled,
     Record,
-    Scope,
     Standing,
     Trust,
 )
 from ledgerstone.core.words import query_words, token
 from ledgerstone.errors import CorruptionError, NotFoundError, UsageError
-from ledgerstone.identity import Identity, Visible, problem_notices
-from ledgerstone.reading import Chain, Reading
+from ledgerstone.identity import Identity
+from ledgerstone.reading import Reading
 from ledgerstone.search import OWN, Meaning, Sieve, counted, indexed, query_tokens, search, together
 from ledgerstone.semantic import Lane as SemanticLane
 from ledgerstone.semantic import Raised, Scorer, judged, raised
+from ledgerstone.sighting import Sight, sights
 from ledgerstone.store.protocol import LAST, NOW, Candidate, Reader, View
 
 # How many records the recent lane looks at in one go, and how many procedures and prospective records of a namespace
@@ -63,20 +60,6 @@ class Spot(NamedTuple):
 
     order: int
     position: int
-
-
-class Sight(NamedTuple):
-    """One namespace as a recall looks at it: its chain, its place, and what may be let through.
-
-    ``now`` is the moment that expiry is judged by: the present, or that of the past state.
-    """
-
-    where: Chain
-    place: Place
-    sieve: Sieve
-    now: int
-    head: tuple[int, bytes]
-    open: int
 
 
 class Asked(NamedTuple):
@@ -124,12 +107,10 @@ def assemble(
     if policy.as_of is not None and policy.as_of > reading.now:
         raise UsageError("as_of: a time that has passed; what is to come is not known")
     floor = max(identity.caller.floor, policy.floor or Trust.UNKNOWN)
-    visible, notices = _visible(identity, policy)
-    seen = (_sight(reading, where, place, policy, floor) for where, place in visible)
-    sights = [sight for sight in seen if sight is not None]
+    seen, notices = sights(reading, identity, policy, floor)
     models: list[str] = []
     meaning = _meaning(reading, query, semantic, scorer, models)
-    asked = Asked(reading, sights, query_words(query, None), policy, budget, floor, meaning)
+    asked = Asked(reading, seen, query_words(query, None), policy, budget, floor, meaning)
     tasks, found, degraded = _gathered(asked)
     notices += degraded
     if semantic is None and query:
@@ -137,9 +118,9 @@ def assemble(
     # Whoever asks for more than the floor does not ask for what is below it.
     own = floor is identity.caller.floor
     most_below = identity.caller.below_floor_bytes if own else 0
-    if own and not most_below and any(sight.sieve.omitted["below_floor"] for sight in sights):
+    if own and not most_below and any(sight.sieve.omitted["below_floor"] for sight in seen):
         notices.append(BELOW_FLOOR)
-    heads = {sight.where.namespace: sight.head for sight in sights}
+    heads = {sight.where.namespace: sight.head for sight in seen}
     chosen, left_out, used, tokens, told = recall.select(
         tasks,
         found.spots,
@@ -308,91 +289,6 @@ def _unmeant(asked: Asked, *, scored: bool) -> list[str]:
     if kept:
         return [f"semantic: degraded: the vectors here are of {kept[0]}, and no encoder is at work"]
     return [] if scored or mode is not Mode.SEMANTIC else ["semantic: no encoder: related words stood in for meaning"]
-
-
-def _visible(identity: Identity, policy: Policy) -> tuple[Visible, list[str]]:
-    """The namespaces asked for, of those that the caller is bound to or names and may read, and notices."""
-    visible: Visible = []
-    problems: dict[str, str] = {}
-    if policy.scopes or not policy.namespaces:
-        bound, problems = identity.visible()
-        scopes = frozenset(policy.scopes or Scope)
-        visible = [(where, place) for where, place in bound if place.scope in scopes]
-        problems = {scope: problem for scope, problem in problems.items() if scope in scopes}
-    for namespace in policy.namespaces:
-        place = identity.target(None, namespace).place
-        if not identity.sees(place):
-            raise unknown(namespace)
-        if all(where.namespace != namespace for where, _ in visible):
-            visible.append((identity.chain(namespace), place))
-    return visible, problem_notices(problems)
-
-
-def _sight(reading: Reading, where: Chain, place: Place, policy: Policy, floor: Trust) -> Sight | None:
-    """A namespace as the policy wants it seen: now, or as its chain stood then; None before it was made."""
-    reading.counted(where)
-    head = where.head
-    now, sequence, commit, open_tasks = reading.now, head.sequence, head.id, head.counts.open
-    view = View(every=policy.history)
-    span = 0, LAST
-    stamped = _Times(reading, where)
-    if policy.as_of is not None or policy.at is not None:
-        sequence = policy.at if policy.at is not None else stamped.through(policy.as_of or 0)
-        if sequence > head.sequence:
-            raise UsageError(f"at: {where.namespace} stands at {head.sequence}, not yet at {sequence}")
-        if sequence < 0:
-            return None
-        commit, header = stamped.commit(sequence)
-        now = header.stamp.at if policy.as_of is None else policy.as_of
-        open_tasks = header.counts.open
-        span = 0, header.counts.entries - 1
-        view = View(sequence, every=policy.history)
-    if policy.since is not None:
-        span = stamped.entries(policy.since - 1), span[1]
-    if policy.until is not None:
-        span = span[0], min(span[1], stamped.entries(policy.until) - 1)
-    sieve = Sieve(
-        floor.value,
-        None if policy.history else now,
-        kinds=frozenset(policy.kinds),
-        span=span,
-        only=_only(reading.reader, where.number, policy),
-        view=view,
-    )
-    return Sight(where, place, sieve, now, (sequence, commit), open_tasks)
-
-
-def _only(reader: Reader, number: int, policy: Policy) -> frozenset[int] | None:
-    """The positions that the key and the tags of a policy keep to; None where it names none."""
-    kept = [] if policy.key is None else [frozenset(reader.keyed(number, policy.key))]
-    if policy.tags:
-        kept.append(frozenset(position for tag in policy.tags for position in reader.tagged(number, tag)))
-    return frozenset.intersection(*kept) if kept else None
-
-
-class _Times:
-    """When the commits of a chain were made: times never run backwards in one, so they are searched by halves."""
-
-    __slots__ = ("_reading", "_where")
-
-    def __init__(self, reading: Reading, where: Chain) -> None:
-        self._reading = reading
-        self._where = where
-
-    def commit(self, sequence: int) -> tuple[bytes, entries.Header]:
-        """The id and the header of a commit."""
-        return chain.read(self._reading.header(self._where, sequence))
-
-    def through(self, moment: int) -> int:
-        """The last commit that was made by a time; -1 when none was."""
-        return (
-            bisect_right(range(self._where.head.sequence + 1), moment, key=lambda one: self.commit(one)[1].stamp.at) - 1
-        )
-
-    def entries(self, moment: int) -> int:
-        """How many entries there were by a time."""
-        last = self.through(moment)
-        return 0 if last < 0 else self.commit(last)[1].counts.entries
 
 
 def _tasks(asked: Asked) -> list[Recalled]:
