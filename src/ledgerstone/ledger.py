@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -13,21 +12,19 @@ from ledgerstone import resuming, verifying
 from ledgerstone.anchors import Anchors, abandons
 from ledgerstone.block import Block
 from ledgerstone.core import canonical, rules
-from ledgerstone.core.authority import LOCAL_GRANTS, UNOWNED, Caller, Denial
+from ledgerstone.core.authority import LOCAL_GRANTS, Caller, Denial
 from ledgerstone.core.entries import (
     Content,
     GenesisEntry,
     GrantEntry,
     KeyEntry,
     NameEntry,
-    RefusalEntry,
     Stamp,
 )
 from ledgerstone.core.rendering import first
 from ledgerstone.core.signing import Keyring
-from ledgerstone.core.values import LIBRARY_LIMITS, Act, Finding, NameOf, Origin, Refusal, Report, Scope
+from ledgerstone.core.values import LIBRARY_LIMITS, Finding, NameOf, Origin, Report, Scope
 from ledgerstone.errors import (
-    AuthorityError,
     CorruptionError,
     LedgerstoneError,
     StoreError,
@@ -37,21 +34,14 @@ from ledgerstone.errors import (
 from ledgerstone.following import check_fits
 from ledgerstone.identity import DeniedError, Identity
 from ledgerstone.reading import Anchored, Heads, Reading
+from ledgerstone.refusals import Refusals, refused
 from ledgerstone.store.protocol import Reader, Store, Writer
 from ledgerstone.verifying import UNWATCHED, Gone, Watch
 from ledgerstone.writing import Batch, parts
 
-MAX_REFUSALS: Final = 256
 # How long another process may take from its COMMIT to having recorded how the files look: 40 times 5 ms.
 RECORDING_TRIES: Final = 40
 RECORDING_SECONDS: Final = 0.005
-_HOST_HINT: Final = "the user does it at a terminal"
-_WHY: Final = {
-    Refusal.NO_GRANT: "no grant",
-    Refusal.EXPIRED: "the grant has run out",
-    Refusal.HOST: "not through this door",
-    Refusal.UNBOUND: "nothing is bound there",
-}
 # What an answer says when nothing outside the store vouches for it.
 _UNANCHORED: Final = "anchor: none, so an older copy of this store would pass; {}"
 _FIXED: Final = "read-only: nothing can be written where this store is"
@@ -59,25 +49,6 @@ RETIRED_HINT: Final = (
     "start this program again if the key was rotated meanwhile; else name the new key file by LEDGERSTONE_KEY_FILE"
 )
 READ_ONLY_HINT: Final = "name the key file by LEDGERSTONE_KEY_FILE; a key is never made for an existing store"
-
-
-def _denied_hint(caller: Caller, denial: Denial) -> str:
-    """What to do about a refusal, once somebody may know of it."""
-    if denial.reason is Refusal.HOST:
-        return _HOST_HINT
-    place, act = denial.place, denial.act
-    # A grant on a scope reaches one's own namespaces alone.
-    own = place.namespace is None or place.scope in UNOWNED or place.owner == denial.principal
-    where = f"--scope {place.scope.value}" if own else f"--namespace {place.namespace}"
-    takes = "it takes a grant of its own" if act is Act.PROMOTE else "whoever administers may grant it"
-    return f"{takes}: ledgerstone grants add {caller.principal} {act.value} {where}"
-
-
-def _denied_act(denial: Denial) -> str:
-    """What is not allowed, and where, in words; what belongs to no namespace was asked of all of them."""
-    if denial.place.scope is not Scope.STORE:
-        return f"{denial.act.value} in scope {denial.place.scope.value}"
-    return "administer the store" if denial.act is Act.ADMIN else f"{denial.act.value} anywhere"
 
 
 class _UndoneError(Exception):
@@ -95,7 +66,6 @@ class Ledger:
         "_bound",
         "_edits",
         "_formed",
-        "_lock",
         "_mark",
         "_refusals",
         "_signed",
@@ -129,8 +99,7 @@ class Ledger:
         self.heads = Heads()
         # What could not be remembered of erasures, in words: each answer says it.
         self.unkept: tuple[str, ...] = ()
-        self._refusals: dict[tuple[Act, Refusal, Scope, str | None, str | None], list[int]] = {}
-        self._lock = threading.Lock()
+        self._refusals = Refusals()
 
     @property
     def anchored(self) -> bool:
@@ -407,57 +376,26 @@ class Ledger:
         except DeniedError as denied:
             denial = denied.denial
             denials.append(denial)
-            raise AuthorityError(
-                f"{caller.principal} may not {_denied_act(denial)}: {_WHY[denial.reason]}",
-                hint=_denied_hint(caller, denial),
-            ) from None
+            raise refused(caller, denial) from None
         finally:
             for denial in denials:
-                self._note(denial)
-
-    def _note(self, denial: Denial) -> None:
-        """Count a denial; past the limit of different ones only their number is kept."""
-        place = denial.place
-        with self._lock:
-            key = (denial.act, denial.reason, place.scope, place.namespace, denial.principal)
-            if key not in self._refusals and len(self._refusals) >= MAX_REFUSALS:
-                key = (denial.act, denial.reason, Scope.STORE, None, None)
-            now = self.clock()
-            seen = self._refusals.setdefault(key, [0, now, now])
-            seen[0] += 1
-            seen[2] = max(seen[2], now)
+                self._refusals.note(denial, self.clock())
 
     def flush(self, caller: Caller) -> None:
         """Write the noted refusals to the store chain; without a signing key they stay noted."""
-        if self.keyring.signer is None or not self._refusals:
+        if self.keyring.signer is None:
             return
-        with self._lock:
-            noted, self._refusals = self._refusals, {}
-        rows = [
-            rules.plain(
-                RefusalEntry(
-                    act=act,
-                    reason=reason,
-                    count=count,
-                    first=first,
-                    last=last,
-                    principal=principal,
-                    scope=scope,
-                    namespace=namespace,
-                )
-            )
-            for (act, reason, scope, namespace, principal), (count, first, last) in noted.items()
-        ]
+        noted = self._refusals.take()
+        if not noted:
+            return
+        rows = list(map(rules.plain, noted))
         try:
             with self.writes(caller) as block:
                 owner = block.reading.owner
                 for part in parts(rows):
                     block.store_commit(part, principal=owner, origin=Origin.SYSTEM)
         except LedgerstoneError:
-            with self._lock:
-                for key, (count, first, last) in noted.items():
-                    since = self._refusals.setdefault(key, [0, first, last])
-                    since[:] = since[0] + count, min(since[1], first), max(since[2], last)
+            self._refusals.put_back(noted)
             # A key that was retired meanwhile is none.
             if self.keyring.signer is not None:
                 raise
