@@ -55,7 +55,7 @@ def _administer(ledger: Ledger, caller: Caller, make: Callable[[Block], list[Adm
 
 
 def use_project(ledger: Ledger, caller: Caller, namespace: str | None) -> str:
-    """Bind the caller's place to a known project, or to a new one without an id; returns the id."""
+    """See ``Memory.use_project``."""
     hints = caller.project
     if hints is None or not (hints.inside or hints.paths):
         raise NamespaceError("no directory to bind", hint="run in the project's directory")
@@ -135,7 +135,7 @@ def _free_remote(identity: Identity, caller: Caller) -> str | None:
 def alias(
     ledger: Ledger, caller: Caller, namespace: str, *, remote: str | None, path: str | None, dry_run: bool
 ) -> None:
-    """Let a remote or a path suggest a project from now on."""
+    """See ``Memory.alias``."""
     usable = None if remote is None else normalise_remote(remote)
     if remote is not None and usable is None:
         raise UsageError(f"remote: {readable(remote)} has no host; a path is given as a path")
@@ -152,7 +152,7 @@ def alias(
 
 
 def detach(ledger: Ledger, caller: Caller, namespace: str, value: str, *, dry_run: bool) -> None:
-    """End every alias of a project that has this remote or path as its value."""
+    """See ``Memory.detach``."""
     values = {value, normalise_remote(value)}
 
     def make(block: Block) -> list[Admitted]:
@@ -171,7 +171,7 @@ def detach(ledger: Ledger, caller: Caller, namespace: str, value: str, *, dry_ru
 
 
 def share(ledger: Ledger, caller: Caller, name: str, *, dry_run: bool) -> str:
-    """Make a namespace that several may be granted; returns its id."""
+    """See ``Memory.share``."""
     canonical.text(name, name="name", least=1, most=MAX_NAME_BYTES)
     seen = _shared_name(name)
     with ledger.writes(caller, dry_run=dry_run) as block:
@@ -206,7 +206,7 @@ def _shared_name(name: str) -> str:
 
 
 def isolate(ledger: Ledger, caller: Caller, namespace: str, *, isolated: bool, dry_run: bool) -> None:
-    """Let a project keep to itself, or see what is wider again; as it is already, nothing is written."""
+    """See ``Memory.isolate``; as it is already, nothing is written."""
     with ledger.writes(caller, dry_run=dry_run) as block:
         identity = block.identity
         block.reading.catalogued()
@@ -233,7 +233,7 @@ def _standing(reading: Reading, noun: str) -> Iterator[Listing]:
 
 
 def namespaces(ledger: Ledger, caller: Caller) -> tuple[dict[str, Any], ...]:
-    """Every namespace the caller may read or write, with its scope, name, aliases, head and totals."""
+    """See ``Memory.namespaces``."""
     with ledger.reads(caller) as (reading, identity):
         reading.catalogued()
         aliases: dict[str, list[str]] = {}
@@ -264,7 +264,7 @@ def namespaces(ledger: Ledger, caller: Caller) -> tuple[dict[str, Any], ...]:
 
 
 def bound(ledger: Ledger, caller: Caller) -> dict[str, Any]:
-    """Where the caller's reads and default writes go, by scope, without making anything."""
+    """See ``Memory.bound``."""
     with ledger.reads(caller) as (_, identity):
         answer: dict[str, Any] = {"principal": caller.principal, "known": identity.principal is not None}
         visible, problems = identity.visible()
@@ -304,7 +304,7 @@ def give_up(block: Block, gone: Gone, *, unknown: bool = False) -> None:
 
 
 def grants(ledger: Ledger, caller: Caller, principal: str | None) -> tuple[dict[str, Any], ...]:
-    """The standing grants of a principal (the caller's without a name); those of others take admin."""
+    """See ``Memory.grants``."""
     name = principal or caller.principal
     with ledger.reads(caller) as (reading, identity):
         if name != caller.principal:
@@ -333,7 +333,7 @@ def grant(
     expires: int | None,
     dry_run: bool,
 ) -> str:
-    """Let a principal act on its namespaces of a scope, or on one namespace, until a time; returns the grant's id."""
+    """See ``Memory.grant``."""
     if (scope is None) == (namespace is None):
         raise UsageError("grant: a scope or a namespace, one of the two")
     if expires is not None and not ledger.clock() < expires <= MAX_INTEGER:
@@ -357,7 +357,7 @@ def grant(
 
 
 def revoke(ledger: Ledger, caller: Caller, grant_id: str, *, dry_run: bool) -> None:
-    """End a grant; what was done under it stands."""
+    """See ``Memory.revoke``."""
 
     def make(block: Block) -> list[Admitted]:
         for proven, _ in _standing(block.reading, "grant"):
@@ -375,7 +375,7 @@ def check_rotation(ledger: Ledger, caller: Caller) -> None:
 
 
 def rotate(ledger: Ledger, caller: Caller, new: SigningKey) -> str:
-    """Hand the store over to a new key, which then vouches for all of it as it stands; returns its id."""
+    """See ``Memory.rotate``."""
     name, successor = key_id(new.public), Keyring(new)
     with ledger.store.read() as reader:
         report, _ = ledger.verified(reader, ledger.tick())
@@ -413,7 +413,7 @@ def _resign(writer: Writer, row: ChainRow, keyring: Keyring) -> None:
 
 
 def status(ledger: Ledger, caller: Caller) -> dict[str, Any]:
-    """What a doctor wants to know of the opened store: owner, head, key, anchor, log and number of namespaces."""
+    """See ``Memory.status``."""
     log = ledger.store.log()
     with ledger.reads(caller) as (reading, _):
         head = reading.store.head
