@@ -11,19 +11,11 @@ from typing import Final
 from ledgerstone import resuming, verifying
 from ledgerstone.anchors import Anchors, abandons
 from ledgerstone.block import Block
-from ledgerstone.core import canonical, rules
-from ledgerstone.core.authority import LOCAL_GRANTS, Caller, Denial
-from ledgerstone.core.entries import (
-    Content,
-    GenesisEntry,
-    GrantEntry,
-    KeyEntry,
-    NameEntry,
-    Stamp,
-)
+from ledgerstone.core import rules
+from ledgerstone.core.authority import Caller, Denial
 from ledgerstone.core.rendering import first
 from ledgerstone.core.signing import Keyring
-from ledgerstone.core.values import LIBRARY_LIMITS, Finding, NameOf, Origin, Report, Scope
+from ledgerstone.core.values import Finding, Origin, Report
 from ledgerstone.errors import (
     CorruptionError,
     LedgerstoneError,
@@ -37,7 +29,7 @@ from ledgerstone.reading import Anchored, Heads, Reading
 from ledgerstone.refusals import Refusals, refused
 from ledgerstone.store.protocol import Reader, Store, Writer
 from ledgerstone.verifying import UNWATCHED, Gone, Watch
-from ledgerstone.writing import Batch, parts
+from ledgerstone.writing import parts
 
 # How long another process may take from its COMMIT to having recorded how the files look: 40 times 5 ms.
 RECORDING_TRIES: Final = 40
@@ -399,48 +391,6 @@ class Ledger:
             # A key that was retired meanwhile is none.
             if self.keyring.signer is not None:
                 raise
-
-    def begin(self, caller: Caller) -> None:
-        """Commit 0 of the store's own chain: its owner, its key and the owner's grants. Once; then nothing."""
-        heads: dict[str, tuple[int, bytes]] = {}
-        with self.store.write() as writer:
-            if writer.first_chain() is not None:
-                return
-            if self.anchors is not None:
-                # An empty file where a store was is not a place for a new one.
-                self.anchors.check_store(None)
-            from ledgerstone.core import credentials  # noqa: PLC0415 - as above
-
-            credentials.check_text("principal", caller.principal, caller.allow_secrets)
-            signer = self.keyring.signer
-            if signer is None:
-                raise StoreError("a store is made with a signing key", hint="run: ledgerstone init")
-            reading = Reading(writer, self.keyring, self.heads, self.clock())
-            principal = canonical.identifier("prn", self.entropy(10))
-            batch = Batch(
-                reading,
-                None,
-                namespace=canonical.identifier("ns", self.entropy(10)),
-                stamp=Stamp(at=reading.now, principal=principal, origin=Origin.SYSTEM),
-                limits=LIBRARY_LIMITS,
-                store=None,
-            )
-            batch.add(rules.plain(GenesisEntry(scope=Scope.STORE, nonce=self.entropy(16), owner=principal)))
-            batch.add(rules.plain(KeyEntry(key=signer, public=self.keyring.public[signer])))
-            batch.add(
-                rules.with_content(
-                    lambda sealed: NameEntry(id=principal, of=NameOf.PRINCIPAL, content=sealed),
-                    Content(name=caller.principal),
-                    self.entropy(32),
-                )
-            )
-            for act, scope in LOCAL_GRANTS:
-                grant = canonical.identifier("grt", self.entropy(10))
-                batch.add(rules.plain(GrantEntry(grant=grant, principal=principal, act=act, scope=scope)))
-            where = batch.append(writer)
-            heads = reading.committed
-        self.bind(where.namespace)
-        self.trust(heads, writer.left)
 
     def bind(self, store: str) -> str | None:
         """Remember which store is at this path; what went wrong with that, in words, which each answer repeats."""

@@ -13,6 +13,7 @@ from typing import Any, Final, Self
 from ledgerstone import (
     administration,
     auditing,
+    beginning,
     checking,
     compacting,
     forgetting,
@@ -127,7 +128,7 @@ class Memory:
         memory = cls(Ledger(store, keys, clock, entropy, anchors), caller, semantic)
         try:
             if create:
-                memory._ledger.begin(caller)
+                beginning.begin(memory._ledger, caller)
             if check:
                 verifying.renew(store, keys, read_only=read_only)
                 memory._check()
