@@ -25,9 +25,9 @@ from ledgerstone.core.entries import (
     RetractEntry,
     SettingEntry,
 )
-from ledgerstone.core.sorts import check_moment
+from ledgerstone.core.sorts import check_limit, check_moment
 from ledgerstone.core.values import Act, Event, Scope
-from ledgerstone.errors import CorruptionError, NotFoundError, UsageError
+from ledgerstone.errors import CorruptionError, NotFoundError
 from ledgerstone.identity import Identity
 from ledgerstone.reading import Chain, Reading
 
@@ -38,8 +38,7 @@ def trail(
     reading: Reading, identity: Identity, *, target: str | None, limit: int, before: int | None
 ) -> tuple[Event, ...]:
     """See ``Memory.audit``."""
-    if not 1 <= limit <= MAX_EVENTS:
-        raise UsageError(f"limit: 1 to {MAX_EVENTS}, not {limit}")
+    check_limit(limit, MAX_EVENTS)
     check_moment("before", before)
     memory = None if target is None else canonical.parse_address(target)[0]
     chains = [where for where, _ in identity.visible()[0]]

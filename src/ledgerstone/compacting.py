@@ -10,7 +10,7 @@ from ledgerstone import getting, remembering
 from ledgerstone.core import rules
 from ledgerstone.core.authority import Caller
 from ledgerstone.core.namespaces import unknown
-from ledgerstone.core.sorts import check_moment
+from ledgerstone.core.sorts import check_limit, check_moment
 from ledgerstone.core.values import (
     DEFAULT_FLOOR,
     MAX_COVERS,
@@ -82,8 +82,7 @@ def candidates(
     limit: int,
 ) -> tuple[Condensable, ...]:
     """See ``Memory.compaction_candidates``; it proposes, and writes nothing."""
-    if not 1 <= limit <= MOST_GROUPS:
-        raise UsageError(f"limit: 1 to {MOST_GROUPS}, not {limit}")
+    check_limit(limit, MOST_GROUPS)
     check_moment("before", before)
     found: list[Condensable] = []
     for where, place in _meant(identity, scope, namespace):

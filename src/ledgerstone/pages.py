@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from ledgerstone.core import recall
+from ledgerstone.core.sorts import check_limit
 from ledgerstone.core.values import DEFAULT_FLOOR, MAX_LIST, RECALLED, Page, Record, Trust
 from ledgerstone.errors import CorruptionError, UsageError
 from ledgerstone.identity import Identity, Visible, problem_notices
@@ -22,8 +23,7 @@ _POSITION: Final = re.compile("[0-9]{1,13}")
 
 def page(reading: Reading, identity: Identity, what: str, *, cursor: str | None, limit: int) -> Page:
     """See ``Memory.list_records``."""
-    if not 1 <= limit <= MAX_LIST:
-        raise UsageError(f"limit: 1 to {MAX_LIST}, not {limit}")
+    check_limit(limit, MAX_LIST)
     if what not in LISTS:
         raise UsageError(f"list: {', '.join(LISTS[:-1])} or {LISTS[-1]}, not {what!r}")
     visible, problems = identity.visible()

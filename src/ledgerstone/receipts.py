@@ -16,8 +16,9 @@ from ledgerstone.core.facts import Known
 from ledgerstone.core.merkle import leaf_hash
 from ledgerstone.core.receipts import MAX_RECEIPTS, Chosen, Drawn, Met, Receipt, Seen
 from ledgerstone.core.signing import Keyring
+from ledgerstone.core.sorts import check_limit
 from ledgerstone.core.values import STANDING_OF_ENDING, Finding, Lane, Policy, Recall
-from ledgerstone.errors import ConflictError, CorruptionError, NotFoundError, UsageError
+from ledgerstone.errors import ConflictError, CorruptionError, NotFoundError
 from ledgerstone.following import Enrolment
 from ledgerstone.identity import Identity
 from ledgerstone.ledger import Ledger
@@ -251,8 +252,7 @@ def explain(reading: Reading, identity: Identity, keyring: Keyring, name: str) -
 
 def listed(reading: Reading, identity: Identity, keyring: Keyring, limit: int) -> tuple[Explained, ...]:
     """See ``Memory.receipts``."""
-    if not 1 <= limit <= MAX_SHOWN:
-        raise UsageError(f"limit: 1 to {MAX_SHOWN}, not {limit}")
+    check_limit(limit, MAX_SHOWN)
     by = keys(keyring, _proven(reading))
     own = (drawn for drawn in reading.reader.receipts(newest=True) if _theirs(drawn, identity))
     return tuple(

@@ -67,6 +67,12 @@ def check_fields(value: Any, *, but: Iterable[str] = ()) -> None:
             raise _refusal(name, held, sort)
 
 
+def check_limit(limit: int, most: int) -> None:
+    """Raise UsageError unless a list is asked for one entry at least and no more than it may have."""
+    if not 1 <= limit <= most:
+        raise UsageError(f"limit: 1 to {most}, not {limit}")
+
+
 def check_moment(name: str, value: int | None) -> None:
     """Refuse a time that is none: whole microseconds UTC within what an integer of ours may be."""
     if value is not None and not 0 <= value <= MAX_INTEGER:
