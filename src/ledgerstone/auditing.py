@@ -41,7 +41,7 @@ def trail(
     check_limit(limit, MAX_EVENTS)
     check_moment("before", before)
     memory = None if target is None else canonical.parse_address(target)[0]
-    chains = [where for where, _ in identity.visible()[0]]
+    chains = [where for where, _ in identity.in_sight()]
     if memory is not None:
         numbers = {number for number, _, _ in reading.reader.versions(memory)}
         chains = [where for where in chains if where.number in numbers]

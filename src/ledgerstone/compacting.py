@@ -103,7 +103,7 @@ def candidates(
 
 
 def _meant(identity: Identity, scope: Scope | None, namespace: str | None) -> Visible:
-    visible, _ = identity.visible()
+    visible = identity.in_sight()
     if namespace is not None and all(where.namespace != namespace for where, _ in visible):
         raise unknown(namespace)
     return [

@@ -27,7 +27,7 @@ def find(reading: Reading, identity: Identity, target: str) -> Found:
     The rows that led nowhere are only believed once they were counted.
     """
     wanted = parse_target(target)
-    visible, _ = identity.visible()
+    visible = identity.in_sight()
     chains = {where.number: (where, place) for where, place in visible}
     if isinstance(wanted, bytes):
         rows = reading.reader.digests(wanted)

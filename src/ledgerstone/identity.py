@@ -325,6 +325,10 @@ class Identity:
             self._see(place, found)
         return found, problems
 
+    def in_sight(self) -> Visible:
+        """The chains of ``visible`` alone."""
+        return self.visible()[0]
+
     def _see(self, place: Place, found: Visible) -> None:
         """Add a namespace to what is visible, or note that it is denied."""
         allowed = self.allowed(Act.READ, place)

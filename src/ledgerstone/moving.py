@@ -158,7 +158,7 @@ def _records(ledger: Ledger, caller: Caller, namespace: str | None) -> Iterator[
 
 def _may_leave(reading: Reading, identity: Identity, namespace: str | None) -> GrantEntry:
     """Whoever is bound to a namespace and may read it may take it along; all else takes admin. The grant for it."""
-    for where, place in identity.visible()[0]:
+    for where, place in identity.in_sight():
         allowed = identity.allowed(Act.READ, place)
         if where.namespace == namespace and isinstance(allowed, GrantEntry):
             return allowed

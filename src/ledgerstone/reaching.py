@@ -129,7 +129,7 @@ def targeted(
     """What the targets of a ``forget`` reach; NotFoundError when one of them reaches nothing."""
     wide = any(target.startswith(WIDE) for target in targets)
     names = Reach(reading, reading.store, keep)
-    bound = {where.number: where for where, _ in identity.visible()[0]}
+    bound = {where.number: where for where, _ in identity.in_sight()}
     beyond = {where.number: where for where in _in_sight(reading, identity, caller)} if wide else {}
     reaches = {number: Reach(reading, where, keep) for number, where in (beyond | bound).items()}
     for target in targets:

@@ -230,7 +230,7 @@ def explain(reading: Reading, identity: Identity, keyring: Keyring, name: str) -
     """See ``Memory.explain``."""
     drawn, by = _own(reading.reader, identity, name), keys(keyring, _proven(reading))
     receipt = _checked(reading.reader, drawn, by)
-    visible = {where.number: (where, place.scope) for where, place in identity.visible()[0]}
+    visible = {where.number: (where, place.scope) for where, place in identity.in_sight()}
     items = []
     for one, section in _sections(receipt):
         address = standing = None

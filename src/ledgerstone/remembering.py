@@ -348,7 +348,7 @@ def _check_obligations(block: Block, after: Chain, place: Place, before: tuple[i
     if here[0] <= before[0] and here[1] <= before[1]:
         return
     identity = block.identity
-    seen = [(where, other) for where, other in identity.visible()[0] if identity.may(Act.WRITE, other)]
+    seen = [(where, other) for where, other in identity.in_sight() if identity.may(Act.WRITE, other)]
     # What the caller does not see here obliges it to nothing here.
     if all(where.namespace != after.namespace for where, _ in seen):
         return

@@ -418,7 +418,7 @@ def coverage(ledger: Ledger, caller: Caller, lane: Lane) -> Coverage:
         raise _unusable(broken) from broken
     texts, left, other = 0, 0, None
     with ledger.reads(caller) as (reading, identity):
-        for where, _ in identity.visible()[0]:
+        for where, _ in identity.in_sight():
             reach = reading.reader.vectored(where.number)
             through = reach.through if reach is not None and reach.model == model else 0
             if reach is not None and reach.model.partition("/")[0] != model.partition("/")[0]:
@@ -433,7 +433,7 @@ def _unusable(broken: BrokenError) -> UnavailableError:
 
 
 def _unindexed(reader: Reader, identity: Identity, lane: Lane, most: int) -> Iterator[tuple[str, Batch]]:
-    for where, _ in identity.visible()[0]:
+    for where, _ in identity.in_sight():
         with guarded():
             lane.model  # noqa: B018 - loads the encoder
         batch = pending(reader, where.number, lane, where.head.counts.entries, limit=most)
