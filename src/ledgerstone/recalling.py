@@ -121,7 +121,7 @@ def assemble(
     if own and not most_below and any(sight.sieve.omitted["below_floor"] for sight in seen):
         notices.append(BELOW_FLOOR)
     heads = {sight.where.namespace: sight.head for sight in seen}
-    chosen, left_out, used, tokens, told = recall.select(
+    chosen = recall.select(
         tasks,
         found.spots,
         _prover(asked, found),
@@ -130,18 +130,18 @@ def assemble(
         notices=[*notices, *said],
         count=count,
     )
-    left = budget if budget.tokens is None else replace(budget, tokens=budget.tokens - (tokens or 0))
-    below = _below(asked, most_below, left, count) if most_below else recall.NOTHING
+    left = budget if budget.tokens is None else replace(budget, tokens=budget.tokens - (chosen.tokens or 0))
+    below = _below(asked, most_below, left, count)
     return Recall(
         mode=policy.mode,
         query=query,
-        items=chosen,
+        items=chosen.items,
         heads=heads,
         budget=budget,
-        bytes=used,
-        tokens=None if tokens is None else tokens + (below.tokens or 0),
-        omitted=_omitted(asked, left_out, below),
-        notices=told,
+        bytes=chosen.bytes,
+        tokens=None if chosen.tokens is None else chosen.tokens + (below.tokens or 0),
+        omitted=_omitted(asked, chosen, below),
+        notices=chosen.notices,
         scorer=" ".join((SCORER, *dict.fromkeys(models))),
         below_floor=below.items,
         below_floor_bytes=below.bytes,
@@ -156,10 +156,10 @@ def _gathered(asked: Asked) -> tuple[list[Recalled], Candidates, list[str]]:
     return _tasks(asked) if mode in OBLIGED else [], *_candidates(asked)
 
 
-def _omitted(asked: Asked, left_out: Mapping[str, int], below: recall.Selection) -> dict[str, int]:
+def _omitted(asked: Asked, chosen: recall.Selection, below: recall.Selection) -> dict[str, int]:
     """How many were left out, by reason, as candidates and by the sieves, less what is shown below the floor."""
     shown = [place for item in below.items for place in asked.reading.reader.digests(item.record.digest)]
-    omitted = Counter(left_out)
+    omitted = Counter(chosen.left_out)
     for sight in asked.sights:
         sight.sieve.shown.update(position for number, position in shown if number == sight.where.number)
         omitted.update(sight.sieve.omitted)
@@ -169,7 +169,7 @@ def _omitted(asked: Asked, left_out: Mapping[str, int], below: recall.Selection)
 def _below(asked: Asked, most_bytes: int, budget: Budget, count: Count | None) -> recall.Selection:
     """What stands and is live below the floor, by its words and by being new; nothing of it obliges or speaks up."""
     mode = asked.policy.mode
-    if mode is Mode.TASK_MAINTENANCE:
+    if not most_bytes or mode is Mode.TASK_MAINTENANCE:
         return recall.NOTHING
     asked = asked._replace(
         sights=[sight._replace(sieve=sight.sieve.underneath(sight.now)) for sight in asked.sights],
