@@ -344,7 +344,7 @@ class Life(RuleBasedStateMachine):
 
     @rule(fault=FAULT, which=st.integers(0, 200))
     def forget(self, fault: Spoil | None, which: int) -> None:
-        """A memory's texts for good: said to be erased, none of them is anywhere in the store's files."""
+        """A memory's texts for good: said to be erased, none is anywhere in the store's files but in another memory."""
         known = self._chosen(which)
         if known is None:
             return
@@ -357,6 +357,7 @@ class Life(RuleBasedStateMachine):
                     for each in before.known.values()
                     if each.memory == known.memory and each.body in before.texts
                 }
+                - set(self.chain.texts.values())
             )
 
     def _gone(self, texts: set[str]) -> None:
