@@ -21,6 +21,7 @@ from ledgerstone import (
     UnavailableError,
     UsageError,
 )
+from ledgerstone.core.namespaces import NAMED_HINT
 from ledgerstone.store.sqlite import SqliteStore
 from tests.memories import (
     ADA,
@@ -192,6 +193,23 @@ def test_grants_are_told_as_they_are(scratch: Scratch) -> None:
         scratch.by(BOB).grants("ada")
 
 
+def test_the_grants_of_everyone_take_admin(scratch: Scratch) -> None:
+    """Ada sees all that stand, each once and with its principal; Bob may see his alone; not both are asked at once."""
+    kept = scratch.memory.grant("bob", Act.READ, scope=Scope.PROJECT)
+    scratch.memory.revoke(scratch.memory.grant("bob", Act.WRITE, scope=Scope.PROJECT))
+
+    everyone = scratch.memory.grants(everyone=True)
+
+    assert sorted(each["grant"] for each in everyone) == sorted(
+        each["grant"] for each in (*scratch.memory.grants(), *scratch.memory.grants("bob"))
+    )
+    assert [each["grant"] for each in everyone if each["principal"] == "bob"] == [kept]
+    with pytest.raises(AuthorityError):
+        scratch.by(BOB).grants(everyone=True)
+    with pytest.raises(UsageError, match="of everyone, or of one"):
+        scratch.memory.grants("bob", everyone=True)
+
+
 @pytest.mark.parametrize(
     "act",
     [
@@ -299,7 +317,7 @@ def test_a_hidden_namespace_is_absent(scratch: Scratch) -> None:
 
     assert hidden == shape(lambda: bob.remember("Bob's.", namespace=NO_NAMESPACE))
     assert hidden["code"] == "not_found"
-    assert shape(lambda: bound.remember("Bob's.")) == hidden
+    assert shape(lambda: bound.remember("Bob's.")) == hidden | {"hint": NAMED_HINT}
     assert shape(lambda: bound.use_project(namespace)) == hidden
     assert namespace not in str([bob.namespaces(), bob.bound(), bob.audit(limit=1000), bob.recall("Ada")])
     assert scratch.memory.remember("Ada's.", namespace=namespace).record.namespace == namespace

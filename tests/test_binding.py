@@ -90,6 +90,23 @@ def test_an_unresolved_project_slides_nowhere(scratch: Scratch, caller: Caller) 
         assert any(notice.startswith("project: unresolved") for notice in answer.notices)
 
 
+@pytest.mark.parametrize("hints", [ProjectHints(explicit="ns_0000000000000000"), ProjectHints(binding="elsewhere")])
+def test_a_project_named_outright_that_is_not_there_is_refused_by_reads_too(
+    scratch: Scratch, hints: ProjectHints
+) -> None:
+    """Whoever names a project wants that one; what is bound can still be asked, and one that is there is taken."""
+    there = scratch.by(ADA).remember("Cedar.").record.namespace
+    lost = scratch.by(replace(ADA, project=hints))
+
+    for ask in (lambda: lost.recall("cedar"), lost.list_records, lost.audit, lambda: lost.remember("Cedar.")):
+        with pytest.raises(NotFoundError, match="no namespace") as refused:
+            ask()
+        assert refused.value.hint == "it was named as the project; those there are: ledgerstone namespaces"
+
+    assert lost.bound()["project"].startswith("unresolved: no namespace")
+    assert scratch.by(replace(ADA, project=ProjectHints(explicit=there))).recall("cedar").items
+
+
 @pytest.mark.parametrize("scope", [Scope.SHARED, Scope.STORE])
 def test_some_scopes_take_an_id(ada: Memory, scope: Scope) -> None:
     """Nobody writes to the store's own chain or to a shared namespace by the name of the scope."""

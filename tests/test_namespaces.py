@@ -284,7 +284,7 @@ def test_an_unknown_id_is_refused_as_a_hidden_one(hints: ProjectHints) -> None:
     with pytest.raises(NotFoundError) as refusal:
         resolve(hints, KNOWN)
 
-    assert refusal.value.wire() == namespaces.unknown("ns_gone").wire()
+    assert refusal.value.wire() == namespaces.unknown("ns_gone", hint=namespaces.NAMED_HINT).wire()
 
 
 def test_several_namespaces_behind_one_alias_are_listed() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -11,6 +11,7 @@ from ledgerstone.core import canonical, rules
 from ledgerstone.core.authority import Caller, Place
 from ledgerstone.core.entries import (
     AliasEntry,
+    Entry,
     GrantEntry,
     KeyEntry,
     NamespaceEntry,
@@ -267,7 +268,7 @@ def bound(ledger: Ledger, caller: Caller) -> dict[str, Any]:
     """See ``Memory.bound``."""
     with ledger.reads(caller) as (_, identity):
         answer: dict[str, Any] = {"principal": caller.principal, "known": identity.principal is not None}
-        visible, problems = identity.visible()
+        visible, problems = identity.visible(named=False)
         for where, place in visible:
             if place.scope is Scope.SHARED:
                 answer.setdefault(Scope.SHARED.value, []).append(where.namespace)
@@ -303,22 +304,32 @@ def give_up(block: Block, gone: Gone, *, unknown: bool = False) -> None:
         block.store_commit(part, grant=grant.grant)
 
 
-def grants(ledger: Ledger, caller: Caller, principal: str | None) -> tuple[dict[str, Any], ...]:
+def grants(
+    ledger: Ledger, caller: Caller, principal: str | None, *, everyone: bool = False
+) -> tuple[dict[str, Any], ...]:
     """See ``Memory.grants``."""
-    name = principal or caller.principal
+    if everyone and principal is not None:
+        raise UsageError("grants: of everyone, or of one principal")
     with ledger.reads(caller) as (reading, identity):
-        if name != caller.principal:
+        if everyone or principal not in {None, caller.principal}:
             identity.authorize(Act.ADMIN, identity.store_place)
+        if everyone:
+            reading.catalogued()
+            found: Sequence[Entry] = [each.proven.entry for each in _standing(reading, "grant")]
+        else:
+            whose = identity if principal is None else Identity(reading, replace(caller, principal=principal), [])
+            found = whose.grants
         return tuple(
             {
-                "grant": grant.grant,
-                "principal": name,
-                "act": grant.act.value,
-                "scope": grant.scope.value if grant.scope is not None else None,
-                "namespace": grant.namespace,
-                "expires": grant.expires,
+                "grant": entry.grant,
+                "principal": reading.named(entry.principal) or entry.principal,
+                "act": entry.act.value,
+                "scope": entry.scope.value if entry.scope is not None else None,
+                "namespace": entry.namespace,
+                "expires": entry.expires,
             }
-            for grant in Identity(reading, replace(caller, principal=name), []).grants
+            for entry in found
+            if isinstance(entry, GrantEntry)
         )
 
 

@@ -20,7 +20,7 @@ from ledgerstone.core.namespaces import (
 )
 from ledgerstone.core.projection import PARTED, SCOPED, alias_lookup, name_lookup, scoped_lookup, setting_lookup
 from ledgerstone.core.values import ISOLATED, Act, AliasOf, Ending, NameOf, Refusal, Scope
-from ledgerstone.errors import CorruptionError, LedgerstoneError, NamespaceError, UsageError
+from ledgerstone.errors import CorruptionError, LedgerstoneError, NamespaceError, NotFoundError, UsageError
 from ledgerstone.reading import Chain, Reading
 
 # Most specific first: the order in which reads look and in which equals are shown.
@@ -294,11 +294,12 @@ class Identity:
         places = [self.place(namespace) for namespace in named if namespace is not None]
         return [place for place in places if place is not None and place.scope is Scope.SHARED]
 
-    def visible(self) -> tuple[Visible, dict[str, str]]:
+    def visible(self, *, named: bool = True) -> tuple[Visible, dict[str, str]]:
         """The chains that this caller is bound to and may read, most specific first, and what was unresolved.
 
         Shared namespaces come last. An isolated project hides what is wider than itself, whoever asks. The second part
-        says, for a scope that hints failed to resolve, what to do about it.
+        says, for a scope that hints failed to resolve, what to do about it. NotFoundError for a project that the host
+        named outright and that is not there for this caller; without ``named`` that is unresolved as well.
         """
         found: Visible = []
         problems: dict[str, str] = {}
@@ -312,6 +313,8 @@ class Identity:
             except CorruptionError:
                 raise
             except LedgerstoneError as error:
+                if named and isinstance(error, NotFoundError):
+                    raise
                 problems[scope.value] = f"unresolved: {error.message}; {error.hint}"
                 continue
             if target.place.namespace is None:

@@ -709,9 +709,9 @@ class Memory:
         """Where this caller's reads and default writes go, by scope, without making anything."""
         return administration.bound(self._ledger, self.caller)
 
-    def grants(self, principal: str | None = None) -> tuple[dict[str, Any], ...]:
-        """The standing grants of a principal (the caller without a name); those of others take admin."""
-        return administration.grants(self._ledger, self.caller, principal)
+    def grants(self, principal: str | None = None, *, everyone: bool = False) -> tuple[dict[str, Any], ...]:
+        """The standing grants of a principal (the caller without a name) or of everyone; others' take admin."""
+        return administration.grants(self._ledger, self.caller, principal, everyone=everyone)
 
     def grant(
         self,

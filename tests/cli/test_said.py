@@ -212,6 +212,25 @@ def test_grants_stand_in_an_order(bound: Desk) -> None:
     assert [act for act, _ in rows[:4]] == [act for act, _ in rows[4:8]]
 
 
+def test_a_list_of_ones_own_grants_says_so_and_how_to_see_all(bound: Desk) -> None:
+    """Whoever administers sees each principal beside its grant; a program may not ask."""
+    bound.sit("grants", "add", "local:bob", "read", "--scope", "global", "--yes")
+
+    assert "grants --all" in seen(bound, "grants")
+    everyone = seen(bound, "grants", "--all")
+    assert [line.split()[1:] for line in everyone.splitlines() if "bob" in line] == [["read", "global", "local:bob"]]
+    assert "yours alone" not in everyone
+    assert bound.refuse("grants", "--all")[0] == 3
+
+
+def test_a_trail_that_is_cut_says_so(bound: Desk) -> None:
+    """As many events as were asked for may not be all; fewer are."""
+    bound.ask("remember", "The mill was sold.")
+
+    assert "the newest 1; more by --limit" in seen(bound, "audit", "--limit", "1")
+    assert "the newest" not in seen(bound, "audit", "--limit", "1000")
+
+
 def test_what_stays_is_listed_once(bound: Desk) -> None:
     """What rests on a text that goes is shown before the act, and not again behind it."""
     ground = bound.ask("remember", "The mill was sold, and sold again.")["address"]

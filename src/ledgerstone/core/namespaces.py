@@ -17,6 +17,8 @@ CHOOSE_HINT: Final = "run: ledgerstone namespaces use ID, with the id of one of 
 ORIGIN_HINT: Final = f"name one of them origin, or {NEW_HINT}"
 
 MAX_LISTED: Final = 8
+# Of a project that the host named outright.
+NAMED_HINT: Final = "it was named as the project; those there are: ledgerstone namespaces"
 # By how many of its remotes and paths a choice is shown.
 MAX_NAMES: Final = 3
 
@@ -70,7 +72,7 @@ def resolve(hints: ProjectHints, facts: Namespaces) -> Match | None:
     for by, namespace in (("explicit", hints.explicit), ("binding", hints.binding)):
         if namespace is not None:
             if not facts.exists(namespace):
-                raise unknown(namespace)
+                raise unknown(namespace, hint=NAMED_HINT)
             return Match(namespace, by)
     return _by_path(hints.inside, facts) or _by_remote(hints, facts) or _by_path(hints.paths, facts)
 
@@ -112,9 +114,9 @@ def normalise_remote(url: str) -> str | None:
     return f"{host}/{path}"
 
 
-def unknown(namespace_id: str) -> NotFoundError:
+def unknown(namespace_id: str, *, hint: str = "") -> NotFoundError:
     """Make the one refusal for a namespace that is absent, or that this caller may not know of."""
-    return NotFoundError(f"no namespace {readable(namespace_id)}")
+    return NotFoundError(f"no namespace {readable(namespace_id)}", hint=hint)
 
 
 def readable(text: str) -> str:

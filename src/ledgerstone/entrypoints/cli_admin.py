@@ -221,6 +221,8 @@ def audit(door: Door, target: str | None, limit: int, before: int | None) -> Non
     # A promotion and the record that comes by it are one act.
     told = [event for event in events if event.operation != "promotion"]
     door.answer(wire.events(events), lambda: shown.events(told, door.width))
+    if len(events) == limit:
+        door.say(f"the newest {limit}; more by --limit, older ones by --before")
 
 
 @click.group(invoke_without_command=True)
@@ -353,22 +355,27 @@ def detach(door: Door, namespace: str, value: str, *, yes: bool) -> None:
 
 @click.group(invoke_without_command=True)
 @click.option("--principal", help="Those of somebody else, which takes admin.")
+@click.option("--all", "everyone", is_flag=True, help="Those of everyone, which takes admin.")
 @verb
-def grants(door: Door, principal: str | None) -> None:
+def grants(door: Door, principal: str | None, *, everyone: bool) -> None:
     """List what is granted, or add or revoke a grant."""
     if click.get_current_context().invoked_subcommand is not None:
         return
     with door.memory() as memory:
-        found = memory.grants(principal)
+        found = memory.grants(principal, everyone=everyone)
 
     from ledgerstone.entrypoints import shown
 
-    listed = [{**grant, "expires": _time(grant["expires"])} for grant in sorted(found, key=_place_of_grant)]
+    order = sorted(found, key=lambda grant: (str(grant["principal"]), _place_of_grant(grant)))
+    listed = [{**grant, "expires": _time(grant["expires"])} for grant in order]
     rows = [
         (
             str(grant["grant"]),
             f"{grant['act']:<8}{grant['scope'] or grant['namespace']}",
-            f"until {grant['expires']}" if grant["expires"] else "",
+            "  ".join(
+                ([shown.one_line(str(grant["principal"]))] if everyone else [])
+                + ([f"until {grant['expires']}"] if grant["expires"] else [])
+            ),
         )
         for grant in listed
     ]
@@ -376,6 +383,8 @@ def grants(door: Door, principal: str | None) -> None:
         {"grants": [{name: value for name, value in grant.items() if value is not None} for grant in listed]},
         lambda: shown.columns(rows),
     )
+    if principal is None and not everyone:
+        door.say("yours alone; those of everyone: ledgerstone grants --all")
 
 
 def _place_of_grant(grant: Mapping[str, Any]) -> tuple[int, str, int]:
