@@ -151,11 +151,17 @@ def rebuild(door: Door) -> None:
     """Write anew whatever is derived from history.
 
     The word index, standing, links. What others put into the schema (statistics, views, triggers, tables) is taken out.
-    No head moves; a damaged history is refused.
+    No head moves; a damaged history is refused. Vectors are dropped: ledgerstone index makes them anew.
     """
+    by_meaning = host.words_alone(door.settings()) is None
     with door.memory(check=False) as memory:
         report = memory.rebuild()
+        left = memory.coverage().left if by_meaning and report.ok else 0
     _report(door, report, "rebuilt from ")
+    if left:
+        from ledgerstone.entrypoints.shown import count
+
+        door.say(f"{count(left, 'text')} not indexed by meaning any more: ledgerstone index")
 
 
 def _finding(finding: Finding) -> str:
@@ -272,7 +278,8 @@ def _names(namespace: Mapping[str, Any]) -> list[str]:
 def use(door: Door, namespace: str | None, *, new: bool) -> None:
     """Bind this directory to a project, by its id or a new one.
 
-    With an id it moves there from the project that it belonged to; --new refuses where it belongs to one.
+    With an id it moves there from the project that it belonged to, and says which; --new refuses where it belongs to
+    one.
     """
     if new == (namespace is not None):
         raise UsageError("namespaces use: an id or --new", hint="the known ones: ledgerstone namespaces")
@@ -280,9 +287,15 @@ def use(door: Door, namespace: str | None, *, new: bool) -> None:
     if settings.place is None:
         raise NamespaceError(f"no directory to bind: {settings.no_place}", hint="run it in the project's directory")
     with door.memory() as memory:
+        before = memory.bound().get(Scope.PROJECT.value)
         bound = memory.use_project(namespace)
     door.answer({"namespace": bound}, bound)
-    door.say("this place now belongs to that project")
+    if before == bound:
+        door.say("this place belongs to that project, as before")
+    elif str(before).startswith("ns_"):
+        door.say(f"this place now belongs to that project; back to the one before: ledgerstone namespaces use {before}")
+    else:
+        door.say("this place now belongs to that project")
 
 
 @namespaces.command

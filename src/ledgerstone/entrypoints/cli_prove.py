@@ -110,7 +110,7 @@ def expected(head: str) -> bytes | str:
         return bytes.fromhex(head)
 
     if head != "-" and not Path(head).exists():
-        raise UnavailableError(
+        raise UsageError(
             f"--expected: not the {_ID_DIGITS} hex digits of a head, and no file of checkpoints: {head[:_SHOWN]!r}",
             hint="a head is shown by: ledgerstone recall --heads --json; checkpoints by: ledgerstone checkpoint",
         )

@@ -238,7 +238,9 @@ class SqliteStore:
             # As above: twice a write.
             found = os.stat(self._name)  # noqa: PTH116
         except FileNotFoundError:
-            raise UnavailableError(f"no store at {self.path}", hint="run: ledgerstone init") from None
+            raise UnavailableError(
+                f"no store at {self.path}", hint="ledgerstone init makes one, and so does Memory.open(create=True)"
+            ) from None
         if not stat.S_ISREG(found.st_mode):
             raise FormatError(f"{self.path} is not a file")
         if found.st_nlink != 1:
