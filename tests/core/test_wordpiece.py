@@ -54,3 +54,11 @@ def test_a_cutter_names_its_vocabulary_and_remembers_only_so_many_words() -> Non
 def test_every_text_is_cut_the_same_word_by_word(text: str) -> None:
     """The pieces of a text are those of its words, one after another."""
     assert CUTTER.cut(text) == [piece for word in CUTTER.words(text) for piece in CUTTER.word(word)]
+
+
+@given(st.text(st.characters(max_codepoint=127), max_size=80))
+def test_ascii_is_cut_as_beside_other_signs(text: str) -> None:
+    """A letter beyond ASCII that stands alone adds itself, and changes no word before it."""
+    cutter = WordPiece([UNKNOWN])
+
+    assert cutter.words(f"{text} \u03b1") == [*cutter.words(text), "\u03b1"]

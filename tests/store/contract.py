@@ -138,6 +138,22 @@ class StoreContract:
             assert nodes == {key: reader.node(number, *key) for key in ((0, 0), (1, 0))}
             assert list(reader.stored(number, [])) == []
 
+    def test_a_version_is_read_with_the_content_that_holds_its_text(self, memory: Memory, store: Store) -> None:
+        """Its own, or that of the version it carries on, in the order asked; what has none is passed over."""
+        kept = [memory.remember(Draft(text=f"task {one}", kind=Kind.TASK), scope=Scope.USER).record for one in "ab"]
+        closed = memory.close_task(kept[0].address).record
+        memory.forget(kept[1].memory, dry_run=False)
+
+        with store.read() as reader:
+            number, first, _ = reader.versions(closed.memory)[0]
+            _, last, _ = reader.versions(closed.memory)[1]
+            ((_, erased, _),) = reader.versions(kept[1].memory)
+            text = reader.content(number, first)
+
+            assert text is not None
+            assert list(reader.bodies(number, [last, erased, 1 << 30, first])) == [(last, text[1]), (first, text[1])]
+            assert list(reader.bodies(number, [])) == []
+
     def test_what_stands_beside_a_position_is_of_its_source_and_meets_the_terms(
         self, memory: Memory, store: Store
     ) -> None:

@@ -6,8 +6,10 @@ tokenizers package of the same vocabulary.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import Final
 from unicodedata import category, normalize
 
@@ -29,11 +31,12 @@ class WordPiece:
 
     def words(self, text: str) -> list[str]:
         """The words of a text before they are cut: lower case, without accents, each sign on its own."""
-        return "".join(map(_spaced, normalize("NFD", _plain(text).lower()))).split()
+        plain = _plain(text).lower()
+        return _ASCII_WORDS(plain) if plain.isascii() else "".join(map(_spaced, normalize("NFD", plain))).split()
 
     def cut(self, text: str) -> list[int]:
         """The numbers of a text's pieces, in order; none for a text without any."""
-        return [piece for word in self.words(text) for piece in self.word(word)]
+        return list(chain.from_iterable(map(self.word, self.words(text))))
 
     def _word(self, word: str) -> tuple[int, ...]:
         """A word's pieces, the longest first; the unknown piece alone where any part of it fits none."""
@@ -75,6 +78,10 @@ _HAN: Final = (
     ("\uf900", "\ufaff"),
     ("\U0002f800", "\U0002fa1f"),
 )
+
+
+# What ``_spaced`` makes of ASCII without what cannot be seen, at a tenth of the cost.
+_ASCII_WORDS: Final = re.compile(r"[a-z0-9]+|[^a-z0-9 ]").findall
 
 
 @lru_cache(maxsize=1 << 12)

@@ -9,7 +9,7 @@ import heapq
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ledgerstone.core import fusion, ranking
 from ledgerstone.core.authority import Caller
@@ -80,9 +80,12 @@ class Batch(NamedTuple):
 
 
 class _Matrix(NamedTuple):
+    """The vectors of a chain up to a position, less those that are zero, and the positions they stand for, in order."""
+
     changes: int
+    through: int
+    positions: NDArray[np.int64]
     rows: NDArray[np.int8]
-    present: Any
 
 
 class BrokenError(Exception):
@@ -159,12 +162,12 @@ class Lane:
         return found
 
     def matrix(self, reader: Reader, number: int, reach: Vectored) -> _Matrix:
-        """All vectors of a chain as rows of one matrix, by position."""
+        """All vectors of a chain as rows of one matrix."""
         import numpy as np  # noqa: PLC0415 - an extra
 
         key = reader.first_chain(), number
         kept = self._matrices.get(key)
-        if kept is not None and kept.changes == reach.changes and len(kept.rows) == reach.through:
+        if kept is not None and (kept.changes, kept.through) == (reach.changes, reach.through):
             return kept
         blocks = list(reader.vector_blocks(number))
         expected = [
@@ -174,7 +177,8 @@ class Lane:
         if [(first, len(body)) for first, body in blocks] != expected:
             raise BrokenError(DAMAGED)
         rows = np.frombuffer(b"".join(body for _, body in blocks), np.int8).reshape(-1, reach.dimension)
-        found = _Matrix(reach.changes, rows, np.any(rows, axis=1))
+        present = np.any(rows, axis=1)
+        found = _Matrix(reach.changes, reach.through, np.flatnonzero(present), rows[present])
         self._matrices[key] = found
         return found
 
@@ -270,7 +274,7 @@ def _closest(look: _Look, scores: dict[int, int]) -> dict[int, int]:
 def _compared(
     look: _Look, asked: bytes, reach: Vectored | None, fresh: Mapping[int, bytes], scores: Mapping[int, int]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Positions that have a vector, and the product of each with the query's."""
+    """Positions that have a vector, in order, and the product of each with the query's."""
     import numpy as np  # noqa: PLC0415 - an extra
 
     given = dict(fresh)
@@ -282,12 +286,13 @@ def _compared(
         kept = look.lane.matrix(look.reader, look.number, reach)
     if any(len(vector) != len(asked) for vector in given.values()):
         raise BrokenError(DAMAGED)
-    found = [position for position, vector in given.items() if any(vector)]
+    found = sorted(position for position, vector in given.items() if any(vector))
     rows = np.frombuffer(b"".join(given[position] for position in found), np.int8).reshape(len(found), len(asked))
     positions, products = np.array(found, np.int64), _products(rows, asked)
     if kept is not None:
-        positions = np.concatenate([np.flatnonzero(kept.present), positions])
-        products = np.concatenate([_products(kept.rows, asked)[kept.present], products])
+        # What is not indexed yet is newer than what is.
+        positions = np.concatenate([kept.positions, positions])
+        products = np.concatenate([_products(kept.rows, asked), products])
     return positions, products
 
 
@@ -313,7 +318,7 @@ def _chosen(
     import numpy as np  # noqa: PLC0415 - an extra
 
     chosen: dict[int, int] = {}
-    wanted, seen = 2 * CLOSEST, 0
+    wanted, seen = CLOSEST + CLOSEST // 8, 0
     while seen < len(positions) and len(chosen) < CLOSEST:
         order = _greatest(positions, products, wanted)
         asked = {int(positions[place]): int(products[place]) for place in order[seen:]}
@@ -322,8 +327,10 @@ def _chosen(
         # What may not be recalled takes nobody's place.
         seen, wanted = len(order), wanted * 8
     chosen = dict(list(chosen.items())[:CLOSEST])
-    by_words = np.isin(positions, np.fromiter(scores, np.int64, len(scores)))
-    return chosen | dict(zip(positions[by_words].tolist(), products[by_words].tolist(), strict=True))
+    by_words = np.fromiter(scores, np.int64, len(scores))
+    places = np.searchsorted(positions, by_words)
+    places = places[positions.take(places, mode="clip") == by_words]
+    return chosen | dict(zip(positions[places].tolist(), products[places].tolist(), strict=True))
 
 
 def _greatest(positions: NDArray[np.int64], products: NDArray[np.int64], count: int) -> NDArray[np.int64]:
@@ -355,11 +362,8 @@ def _matched(look: _Look, scores: dict[int, int]) -> dict[int, int]:
 
 def texts(reader: Reader, number: int, positions: Iterable[int]) -> Iterator[tuple[int, str]]:
     """What is searched of each position that holds a text; unproven, and good for an order only."""
-    for position in positions:
-        known = reader.known(number, position)
-        stored = reader.content(number, known.body) if known is not None else None
-        if stored is not None:
-            yield position, searchable(decode_content(stored[1]))
+    for position, content in reader.bodies(number, list(positions)):
+        yield position, searchable(decode_content(content))
 
 
 def pending(reader: Reader, number: int, lane: Lane, head: int, *, limit: int = INDEX_BATCH) -> Batch | None:

@@ -243,6 +243,15 @@ class SqliteReader:
         for row, salt, body in self._connection.execute(sql, bounds):
             yield row & _MASK, salt, body
 
+    def bodies(self, number: int, positions: Sequence[int]) -> Iterable[tuple[int, bytes]]:
+        """The contents that hold the texts of those versions that have one, in the order asked."""
+        sql = (
+            f"SELECT asked.value & {_MASK}, content.body FROM carray(?) AS asked "
+            "JOIN record ON record.row = asked.value "
+            f"JOIN content ON content.row = (asked.value & ~{_MASK}) | record.body"
+        )
+        return self._asked(sql, number, positions)
+
     def node(self, number: int, level: int, index: int) -> bytes | None:
         children: bytes | None = self._one(
             "SELECT children FROM node WHERE row = ?", number << _BITS | level << LEVEL_BITS | index
