@@ -239,14 +239,18 @@ def explain(reading: Reading, identity: Identity, keyring: Keyring, name: str) -
                 record = reading.record(*visible[number], position)
                 address, standing = record.address, record.standing.value
         items.append(Item(address, one.lane.value, one.rank, one.score, standing, section))
+    return _explained(drawn, receipt, items, by.keyring.public.get(receipt.signer))
+
+
+def _explained(drawn: Drawn, receipt: Receipt, items: Sequence[Item] = (), public: bytes | None = None) -> Explained:
     return Explained(
-        id=name,
+        id=drawn.id,
         receipt=receipt,
         query=_asked(drawn),
         items=tuple(items),
         data=drawn.data,
         signature=drawn.signature,
-        public=by.keyring.public.get(receipt.signer),
+        public=public,
     )
 
 
@@ -255,18 +259,7 @@ def listed(reading: Reading, identity: Identity, keyring: Keyring, limit: int) -
     check_limit(limit, MAX_SHOWN)
     by = keys(keyring, _proven(reading))
     own = (drawn for drawn in reading.reader.receipts(newest=True) if _theirs(drawn, identity))
-    return tuple(
-        Explained(
-            id=drawn.id,
-            receipt=_checked(reading.reader, drawn, by),
-            query=_asked(drawn),
-            items=(),
-            data=drawn.data,
-            signature=drawn.signature,
-            public=None,
-        )
-        for drawn in islice(own, limit)
-    )
+    return tuple(_explained(drawn, _checked(reading.reader, drawn, by)) for drawn in islice(own, limit))
 
 
 def drop(ledger: Ledger, caller: Caller, names: Sequence[str]) -> int:

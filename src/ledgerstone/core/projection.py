@@ -256,6 +256,7 @@ class Folded:
 
     def __init__(self, base: Facts | None = None, *, settled: Versions | None = None) -> None:
         self._base = base
+        # Who answers for versions that are not known here, and what it said of the latest of a memory.
         self._older: Versions | None = settled if base is None else base
         self._below: dict[str, Known | None] = {}
         self._digests: dict[bytes, int] = {}
