@@ -60,6 +60,20 @@ def test_every_open_task_is_kept(scratch: Scratch) -> None:
     assert told(context)[3] == "A cedar, the 19th."
 
 
+def test_tasks_that_take_all_places_are_told(ada: Memory) -> None:
+    """A context without room for what was found says why, and how to have it; one more place, and it says nothing."""
+    ada.remember("Cedar.")
+    ada.remember_many([Draft(text=f"Task {number}", kind=Kind.TASK) for number in range(3)])
+
+    full = ada.recall("cedar", budget=Budget(items=3))
+    roomy = ada.recall("cedar", budget=Budget(items=4))
+
+    said = "open tasks take all 3 places: close some, or ask for more items"
+    assert said in full.notices
+    assert said not in roomy.notices
+    assert roomy.items[-1].record.text == "Cedar."
+
+
 def test_a_task_is_there_once(ada: Memory) -> None:
     """A task that the words find too does not come a second time."""
     ada.remember(Draft(text="Water the cedar.", kind=Kind.TASK))

@@ -113,6 +113,8 @@ def assemble(
     asked = Asked(reading, seen, query_words(query, None), policy, budget, floor, meaning)
     tasks, found, degraded = _gathered(asked)
     notices += degraded
+    if len(tasks) == budget.items and found.spots:
+        notices.append(f"open tasks take all {budget.items} places: close some, or ask for more items")
     if semantic is None and query:
         notices += _unmeant(asked, scored=scorer is not None)
     # Whoever asks for more than the floor does not ask for what is below it.
