@@ -502,10 +502,10 @@ def _sdk() -> Iterator[None]:
 @click.pass_obj
 def mcp(door: Door, below_floor_bytes: str | None) -> None:
     """Serve MCP on standard input and output."""
-    if door.terminal:
-        door.say("serving MCP on standard input and output: this is for a host to start. Ctrl-C ends it")
     with _sdk():
         from ledgerstone.entrypoints.mcp import serve
+    if door.terminal:
+        door.say("serving MCP on standard input and output: this is for a host to start. Ctrl-C ends it")
     serve({**door.flags, "below_floor_bytes": below_floor_bytes})
 
 

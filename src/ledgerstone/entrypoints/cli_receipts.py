@@ -93,7 +93,7 @@ def explanation(found: Explained, texts: Mapping[str, str], width: int | None) -
         *(("left out", f"{one.count} ({one.reason})") for one in receipt.left_out),
         ("ranked by", _ranking(receipt.scorer)),
     ]
-    named = [item.address or "(not yours to see)" for item in found.items]
+    named = [item.address or "(not in sight here)" for item in found.items]
     lanes = [item.lane if item.score is None else f"{item.lane} {item.score / 1_000_000:.3f}" for item in found.items]
     before = sum(max(map(len, column), default=0) + len(shown.STEP) for column in (named, lanes))
 
