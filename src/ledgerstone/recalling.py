@@ -30,7 +30,7 @@ from ledgerstone.core.words import query_words, token
 from ledgerstone.errors import CorruptionError, NotFoundError, UsageError
 from ledgerstone.identity import Identity
 from ledgerstone.reading import Reading
-from ledgerstone.search import OWN, Meaning, Sieve, counted, indexed, query_tokens, search, together
+from ledgerstone.search import OWN, Gatherings, Meaning, Sieve, counted, indexed, query_tokens, search, together
 from ledgerstone.semantic import Lane as SemanticLane
 from ledgerstone.semantic import Raised, Scorer, judged, raised
 from ledgerstone.sighting import Sight, sights
@@ -63,7 +63,7 @@ class Spot(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """One recall, as its steps share it; ``words`` are those of its query."""
+    """One recall, as its steps share it; ``words`` are those of its query, ``gathered`` what the index said of any."""
 
     reading: Reading
     sights: Sequence[Sight]
@@ -72,6 +72,7 @@ class Asked(NamedTuple):
     budget: Budget
     floor: Trust
     meaning: Meaning | None
+    gathered: Gatherings
 
 
 class Candidates(NamedTuple):
@@ -110,7 +111,7 @@ def assemble(
     seen, notices = sights(reading, identity, policy, floor)
     models: list[str] = []
     meaning = _meaning(reading, query, semantic, scorer, models)
-    asked = Asked(reading, seen, query_words(query, None), policy, budget, floor, meaning)
+    asked = Asked(reading, seen, query_words(query, None), policy, budget, floor, meaning, {})
     tasks, found, degraded = _gathered(asked)
     notices += degraded
     if len(tasks) == budget.items and found.spots:
@@ -399,7 +400,17 @@ def _searched(asked: Asked, words: Mapping[str, int]) -> tuple[Candidates, list[
     among = together(counts)
     for order, (sight, here) in enumerate(zip(asked.sights, counts, strict=True)):
         number = sight.where.number
-        found = search(reader, number, words, sight.sieve, limit=most, meaning=asked.meaning, here=here, among=among)
+        found = search(
+            reader,
+            number,
+            words,
+            sight.sieve,
+            limit=most,
+            meaning=asked.meaning,
+            here=here,
+            among=among,
+            earlier=asked.gathered,
+        )
         hits += [(-hit.score, order, -hit.position, hit.worded) for hit in found.hits]
         notices |= dict.fromkeys(found.notices)
         occurring = max(occurring, found.occurring)

@@ -69,6 +69,21 @@ class Counted(NamedTuple):
     holding: Mapping[str, int]
 
 
+class Gathered(NamedTuple):
+    """Positions out of the index with the weights of the words they hold, and what of the index was read.
+
+    ``postings``: all positions of those words that were read to the end. ``left_out`` counts words not read at all.
+    """
+
+    weights: dict[int, int]
+    postings: dict[str, list[int]]
+    left_out: int
+
+
+# What was gathered in one snapshot, by namespace and by the weights of the words that were looked for.
+Gatherings = dict[tuple[int, tuple[tuple[str, int], ...]], Gathered]
+
+
 class Sieve:
     """Lets through what may be recalled by its columns, and counts what it holds back.
 
@@ -108,6 +123,11 @@ class Sieve:
         return Counter([reason for position, reason in self._held_back.items() if position not in self.shown])
 
     @property
+    def counts(self) -> bool:
+        """Whether anybody is told what it held back: one for what is below the floor holds back the context itself."""
+        return self._below is None
+
+    @property
     def floor(self) -> int:
         """The least trust that is let through."""
         return self._floor
@@ -128,9 +148,11 @@ class Sieve:
         return self._span[1]
 
     def admits(self, candidate: Candidate) -> bool:
-        """Whether a record may be recalled; counts it, if not."""
+        """Whether a record may be recalled; counts it, if not and if this one ``counts``."""
         if self.passes(candidate):
             return True
+        if not self.counts:
+            return False
         position, _, expires, kind = candidate
         if position in self.shown:
             return False
@@ -190,6 +212,7 @@ def search(
     meaning: Meaning | None = None,
     here: Counted | None = None,
     among: Counted | None = None,
+    earlier: Gatherings | None = None,
 ) -> Found:
     """The records that the sieve lets through and that answer a query best, by BM25 in integers.
 
@@ -198,7 +221,8 @@ def search(
     notice says so. The Han characters of the query's own pairs only rank. ``meaning`` then has its say. What stands
     beside a hit in its source gains from it, as far as standing side by side means anything there. Ties go to the newer
     record. ``here`` is what was ``counted`` before of its ``query_tokens``; ``among`` all that is searched with it, by
-    which words are chosen and weighed, so that scores can be compared.
+    which words are chosen and weighed, so that scores can be compared. ``earlier`` takes up what the index says, for
+    whoever searches for the same words through another sieve.
     """
     tokens = query_tokens(words)
     if not tokens and meaning is None:
@@ -218,7 +242,12 @@ def search(
     kept = [word for lane in chosen for word in ranking.rarest(lane, holding, MAX_QUERY_WORDS) if holding[word]]
     worth = {word: max(1, ranking.idf(corpus.documents, spread[word]) * tokens[word] // OWN) for word in kept}
     weights = {word: weight for word, weight in worth.items() if tokens[word] != CHARACTER}
-    gathered = _gather(reader, number, weights, holding, max(POSTING_BUDGET, index.documents // POSTING_SHARE))
+    gatherings = {} if earlier is None else earlier
+    same = number, tuple(weights.items())
+    if same not in gatherings:
+        room = max(POSTING_BUDGET, index.documents // POSTING_SHARE)
+        gatherings[same] = _gather(reader, number, weights, holding, room)
+    gathered = gatherings[same]
     for position, held in fresh.items():
         weight = sum(weights.get(word, 0) for word in held)
         if weight:
@@ -380,7 +409,7 @@ def _best(reader: Reader, number: int, gathered: dict[int, int], sieve: Sieve) -
         rows = list(reader.offered(number, asked, sieve.view, sieve.terms))
         if sieve.picks:
             rows = [row for row in rows if sieve.spares(row.position)]
-        if len(rows) < len(asked):
+        if len(rows) < len(asked) and sieve.counts:
             let = {row.position for row in rows}
             for other in reader.candidates(number, [position for position in asked if position not in let], sieve.view):
                 sieve.admits(other)
@@ -406,18 +435,7 @@ def _least(weights: Collection[int]) -> int:
     return weight
 
 
-class _Gathered(NamedTuple):
-    """Positions out of the index with the weights of the words they hold, and what of the index was read.
-
-    ``postings``: all positions of those words that were read to the end. ``left_out`` counts words not read at all.
-    """
-
-    weights: dict[int, int]
-    postings: dict[str, list[int]]
-    left_out: int
-
-
-def _gather(reader: Reader, number: int, weights: dict[str, int], holding: Mapping[str, int], room: int) -> _Gathered:
+def _gather(reader: Reader, number: int, weights: dict[str, int], holding: Mapping[str, int], room: int) -> Gathered:
     """What the index says of a query's words, rarest first, as far as there is room for so many postings."""
     gathered: dict[int, int] = {}
     read: dict[str, list[int]] = {}
@@ -446,4 +464,4 @@ def _gather(reader: Reader, number: int, weights: dict[str, int], holding: Mappi
                 bar = most = _least(gathered.values())
         done += weight
         left -= weight
-    return _Gathered(gathered, read, left_out)
+    return Gathered(gathered, read, left_out)
