@@ -578,6 +578,7 @@ def rebuild(writer: Writer, keyring: Keyring, *, alone: bool = False) -> Report:
     also a file in which derived rows share pages with history, or that is not sound in the end.
     With ``alone`` other namespaces, and contents of the store chain, may have been left out.
     """
+    mended = writer.shape().foreign
     kept = writer.mend()
     check_fits(writer, keyring)
     heads: dict[str, tuple[int, bytes]] = {}
@@ -608,7 +609,7 @@ def rebuild(writer: Writer, keyring: Keyring, *, alone: bool = False) -> Report:
         )
     writer.analyzed(ANALYZER)
     writer.check_mended(kept)
-    return Report(findings=(), namespaces=len(rows[1:]), commits=commits, entries=entries, heads=heads)
+    return Report(findings=(), namespaces=len(rows[1:]), commits=commits, entries=entries, heads=heads, mended=mended)
 
 
 def _derive(reader: Reader, replay: Replay, row: ChainRow, keyring: Keyring, *, alone: bool) -> Derived:

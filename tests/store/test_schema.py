@@ -107,9 +107,10 @@ def test_what_is_foreign_is_refused_named_and_taken_out(home: Home, script: str)
                 use()
         found = named(memory)
         hint = memory.verify().hint
-        memory.rebuild()
+        mended = memory.rebuild().mended
         whole = memory.verify()
 
+    assert list(mended) == found
     assert "ledgerstone rebuild" in refusal.value.hint
     assert "ledgerstone rebuild" in (hint or "")
     assert found == (FOREIGN | DERIVED)[script]
@@ -249,6 +250,21 @@ def test_a_damaged_word_index_is_found_and_made_anew(folded: Home, tmp_path: Pat
         whole = memory.verify(full=True)
 
     assert "the word index does not hold the words of the records" in found
+    assert whole.ok
+    assert answers(home) == before
+
+
+def test_a_setting_that_nobody_made_is_found_and_taken_out(home: Home) -> None:
+    """What the file notes of itself is two settings, and verify names any other; a rebuild leaves what it notes."""
+    before = answers(home)
+    plant(home, "INSERT INTO setting VALUES('floor', 'low')")
+
+    with unchecked(home) as memory:
+        found = [finding.message for finding in memory.verify(full=True).findings]
+        memory.rebuild()
+        whole = memory.verify(full=True)
+
+    assert found == ["the setting 'floor' is none of this program's"]
     assert whole.ok
     assert answers(home) == before
 

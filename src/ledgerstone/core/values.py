@@ -518,7 +518,7 @@ class Report:
     ``since`` is None when everything was replayed, for the ``reason`` given if that was not asked for. Else it maps
     a namespace to the commit up to which it had been verified before; of those ``older`` commits ``sampled`` were
     drawn by chance and looked at, and all others were replayed. Of the ``receipts`` that are kept
-    ``receipts_checked`` were held to history.
+    ``receipts_checked`` were held to history. ``mended`` is what of the file's schema a rebuild put right.
     """
 
     findings: tuple[Finding, ...]
@@ -532,6 +532,7 @@ class Report:
     receipts: int = 0
     receipts_checked: int = 0
     reason: str | None = None
+    mended: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:

@@ -153,15 +153,17 @@ def rebuild(door: Door) -> None:
     The word index, standing, links. What others put into the schema (statistics, views, triggers, tables) is taken out.
     No head moves; a damaged history is refused. Vectors are dropped: ledgerstone index makes them anew.
     """
+    from ledgerstone.entrypoints import shown
+
     by_meaning = host.words_alone(door.settings()) is None
     with door.memory(check=False) as memory:
         report = memory.rebuild()
         left = memory.coverage().left if by_meaning and report.ok else 0
     _report(door, report, "rebuilt from ")
+    for what in report.mended:
+        door.say(f"put right in the schema: {shown.one_line(what)}")
     if left:
-        from ledgerstone.entrypoints.shown import count
-
-        door.say(f"{count(left, 'text')} not indexed by meaning any more: ledgerstone index")
+        door.say(f"{shown.count(left, 'text')} not indexed by meaning any more: ledgerstone index")
 
 
 def _finding(finding: Finding) -> str:

@@ -276,6 +276,7 @@ def report(found: Report) -> dict[str, Any]:
         **({} if found.since is None else {"older": found.older, "sampled": found.sampled}),
         "receipts": found.receipts,
         "receipts_checked": found.receipts_checked,
+        **({"mended": list(found.mended)} if found.mended else {}),
         "heads": _heads(found.heads),
     }
 

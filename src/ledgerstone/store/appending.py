@@ -325,8 +325,9 @@ class SqliteWriter(SqliteReader):
         self._connection.executemany("DELETE FROM receipt WHERE id = ?", ((name,) for name in names))
 
     def analyzed(self, analyzer: str) -> None:
-        """Note what cut the words of the index, all of which were just written anew."""
-        self._connection.execute("INSERT OR REPLACE INTO setting(name, value) VALUES('analyzer', ?)", (analyzer,))
+        """Note what cut the words of the index, all of which were just written anew, and nothing else."""
+        self._connection.execute("DELETE FROM setting")
+        self._connection.execute("INSERT INTO setting(name, value) VALUES('analyzer', ?)", (analyzer,))
 
     def clear_derived(self, number: int) -> None:
         """Drop all derived rows of a chain but those of the word index; its canonical rows stay."""

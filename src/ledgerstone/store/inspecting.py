@@ -16,6 +16,8 @@ _TABLES: Final = (
     ("link", f"source >> {ROW_BITS}"),
     *((table, "number") for table in ("catalog", "idempotency", "frequency", "corpus", "vectored")),
 )
+# What is noted of the file beside its chains: what cut its words, and that a commit of unknown fate was looked for.
+_UNKNOWN: Final = "SELECT name FROM setting WHERE name NOT IN ('analyzer', 'settled')"
 # The leaves of the index, by segment and page: their sizes, and where the words that begin on them are listed.
 _LEAVES: Final = """
 SELECT id >> 37, id & 0x7fffffff, length(block), substr(block, 3, 2) FROM postings_data
@@ -41,6 +43,8 @@ def sound(connection: apsw.Connection) -> list[str]:
         strays: int = connection.execute(sql).get
         if strays:
             found.append(f"{strays} rows of {table} belong to no chain")
+    for (name,) in connection.execute(_UNKNOWN):
+        found.append(f"the setting {name!r} is none of this program's")
     lost = "SELECT count(*) FROM record WHERE printf('%016X', prefix) != hex(substr(digest, 1, 8))"
     if connection.execute(lost).get:
         found.append("records cannot be found by their digests")
