@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Desk
+from tests.stores import plain_client
 
 
 @pytest.fixture
@@ -56,6 +57,22 @@ def test_only_the_user_takes_an_older_store_back(bound: Desk) -> None:
     assert b"no fault" in taken.out
     assert [item["text"] for item in bound.ask("recall")["items"]] == ["the first thing"]
     assert b"restore" in bound.sit("audit").out
+
+
+def test_nobody_is_asked_to_take_what_is_not_taken(bound: Desk, store: Path, newer: bytes) -> None:
+    """A damaged store is named as one, and no question comes; of a sound one the question follows what is given up."""
+    asked = bound.sit("verify", "--accept", types="n\n").out
+    assert b"and give up what is named above?" in asked
+    assert asked.index(b"was seen here, and is gone") < asked.index(b"give up")
+
+    store.write_bytes(newer)
+    client = plain_client(store)
+    client.execute("DELETE FROM words WHERE row = (SELECT max(row) FROM words)")
+    client.close()
+    damaged = bound.sit("verify", "--accept")
+
+    assert damaged.code == 4
+    assert b"Take this store" not in damaged.out
 
 
 def test_a_store_that_is_gone_is_not_made_anew(bound: Desk, store: Path) -> None:

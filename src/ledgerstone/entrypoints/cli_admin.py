@@ -19,6 +19,8 @@ from ledgerstone.errors import LedgerstoneError, NamespaceError, UsageError
 if TYPE_CHECKING:
     from ledgerstone.core.values import Finding, Report
 
+# What a store that is taken as it is may lack or bring back.
+ACCEPTED: Final = frozenset({"anchor", "erased"})
 HOSTS: Final = ("claude-code", "codex", "cursor", "vscode")
 
 
@@ -123,8 +125,6 @@ def verify(door: Door, *, full: bool, accept: bool, expected: str | None, yes: b
     from ledgerstone.entrypoints import cli_prove
 
     head = None if expected is None else cli_prove.expected(expected)
-    if accept:
-        door.confirm("Take this store as it is, and give up whatever was seen here and is not in it?", yes=yes)
     told: list[Finding] = []
 
     def tell(finding: Finding) -> None:
@@ -133,7 +133,19 @@ def verify(door: Door, *, full: bool, accept: bool, expected: str | None, yes: b
             click.echo(_finding(finding))
 
     with door.memory(check=False) as memory, door.progress("commits") as progress:
-        report = memory.verify(full=full, accept=accept, expected=head, progress=progress, found=tell)
+        report = None
+        if accept and head is None and door.terminal and not yes:
+            report = memory.verify(full=True, progress=progress, found=tell)
+            # Nobody is asked about a store that is not sound: it is not taken.
+            if ACCEPTED.issuperset(finding.code for finding in report.findings):
+                for finding in report.findings[len(told) :]:
+                    tell(finding)
+                above = ", and give up what is named above" if told else ""
+                door.confirm(f"Take this store as it is{above}?", yes=False)
+                told.clear()
+                report = None
+        if report is None:
+            report = memory.verify(full=full, accept=accept, expected=head, progress=progress, found=tell)
         now = memory.status() if accept and report.ok else None
     _report(door, report, told=len(told))
     if now is not None:
