@@ -428,12 +428,19 @@ def status(ledger: Ledger, caller: Caller) -> dict[str, Any]:
     log = ledger.store.log()
     with ledger.reads(caller) as (reading, _):
         head = reading.store.head
+        keys = list(reading.enrolled())
+        ended = {one.entry.retires: one.sequence for one in keys if one.entry.retires is not None}
         return {
             "store": reading.store.namespace,
             "owner": reading.named(reading.owner),
             "sequence": head.sequence,
             "head": head.id.hex(),
             "signer": next(iter(reading.keyring.public)),
+            "retired": [
+                {"key": one.entry.key, "public": one.entry.public.hex(), "sequence": ended[one.entry.key]}
+                for one in keys
+                if one.entry.key in ended
+            ],
             "writable": reading.signs,
             "anchor": "kept" if ledger.anchored else "none",
             "fixed": ledger.store.fixed,

@@ -757,7 +757,7 @@ class Memory:
         administration.check_rotation(self._ledger, self.caller)
 
     def status(self) -> dict[str, Any]:
-        """What a doctor wants to know of the opened store: owner, head, key, anchor, log and number of namespaces."""
+        """What a doctor wants to know of the opened store: owner, head, keys, anchor, log and number of namespaces."""
         return administration.status(self._ledger, self.caller)
 
 

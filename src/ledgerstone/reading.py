@@ -16,6 +16,7 @@ from ledgerstone.core.entries import (
     Entry,
     ErasureEntry,
     GenesisEntry,
+    KeyEntry,
     NameEntry,
     PromotionEntry,
     RecordEntry,
@@ -35,7 +36,7 @@ from ledgerstone.core.values import (
     Status,
 )
 from ledgerstone.errors import CorruptionError
-from ledgerstone.following import in_force
+from ledgerstone.following import Enrolment, in_force
 from ledgerstone.store.protocol import NOW, ChainRow, Listed, Reader, Stored, View
 
 T = TypeVar("T")
@@ -459,6 +460,13 @@ class Reading:
                 self.resolved.clear()
             self._listings[noun, value] = found
         return found
+
+    def enrolled(self) -> Iterator[Enrolment]:
+        """The keys that the store proves it enrolled, oldest first."""
+        for row in self.reader.catalog(self.store.number, "key"):
+            proven = self.listed(row).proven
+            if isinstance(proven.entry, KeyEntry):
+                yield Enrolment(proven.entry, proven.sequence)
 
     def placed(self, where: Chain, position: int) -> tuple[bytes, int]:
         """The digest and the sequence of an entry that is in the catalog and not yet ended, proven."""

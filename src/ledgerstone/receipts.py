@@ -11,7 +11,7 @@ import orjson
 
 from ledgerstone.core import receipts
 from ledgerstone.core.authority import Caller
-from ledgerstone.core.entries import Entry, GenesisEntry, KeyEntry, RecordEntry, decode_entry, decode_header
+from ledgerstone.core.entries import Entry, GenesisEntry, RecordEntry, decode_entry, decode_header
 from ledgerstone.core.facts import Known
 from ledgerstone.core.merkle import leaf_hash
 from ledgerstone.core.receipts import MAX_RECEIPTS, Chosen, Drawn, Met, Receipt, Seen
@@ -124,7 +124,7 @@ def cited(reading: Reading, identity: Identity, name: str | None) -> bytes | Non
     if name is None:
         return None
     drawn = _own(reading.reader, identity, name)
-    receipt = _checked(reading.reader, drawn, keys(reading.keyring, _proven(reading)))
+    receipt = _checked(reading.reader, drawn, keys(reading.keyring, reading.enrolled()))
     digest = receipts.digest_of(drawn.data)
     # Whoever looked at the past knew that it was not the present.
     if receipt.as_of is None and receipt.at_sequence is None:
@@ -188,14 +188,6 @@ def keys(trusted: Keyring, enrolled: Iterable[Enrolment]) -> Keys:
     return Keys(Keyring(pins=(*trusted.public.values(), *(one.entry.public for one in every))), ended)
 
 
-def _proven(reading: Reading) -> Iterator[Enrolment]:
-    """The keys that the store proves it enrolled."""
-    for row in reading.reader.catalog(reading.store.number, "key"):
-        proven = reading.listed(row).proven
-        if isinstance(proven.entry, KeyEntry):
-            yield Enrolment(proven.entry, proven.sequence)
-
-
 def _over(reader: Reader, receipt: Receipt, by: Keys) -> str | None:
     """How a receipt that holds by itself shows that its key was no longer in force, or None."""
     ended = by.ended.get(receipt.signer)
@@ -228,7 +220,7 @@ def _asked(drawn: Drawn) -> str | None:
 
 def explain(reading: Reading, identity: Identity, keyring: Keyring, name: str) -> Explained:
     """See ``Memory.explain``."""
-    drawn, by = _own(reading.reader, identity, name), keys(keyring, _proven(reading))
+    drawn, by = _own(reading.reader, identity, name), keys(keyring, reading.enrolled())
     receipt = _checked(reading.reader, drawn, by)
     visible = {where.number: (where, place.scope) for where, place in identity.in_sight()}
     items = []
@@ -257,7 +249,7 @@ def _explained(drawn: Drawn, receipt: Receipt, items: Sequence[Item] = (), publi
 def listed(reading: Reading, identity: Identity, keyring: Keyring, limit: int) -> tuple[Explained, ...]:
     """See ``Memory.receipts``."""
     check_limit(limit, MAX_SHOWN)
-    by = keys(keyring, _proven(reading))
+    by = keys(keyring, reading.enrolled())
     own = (drawn for drawn in reading.reader.receipts(newest=True) if _theirs(drawn, identity))
     return tuple(_explained(drawn, _checked(reading.reader, drawn, by)) for drawn in islice(own, limit))
 

@@ -54,6 +54,24 @@ def test_a_key_is_rotated_at_a_terminal(bound: Desk) -> None:
     assert "the kettle is copper" in bound.invoke("recall", "kettle").stdout
 
 
+def test_keys_that_were_retired_are_listed_and_check_what_they_signed(bound: Desk, tmp_path: Path) -> None:
+    """Beside the one in force, each with where it ended; a proof from before holds by the key that is listed."""
+    address, old = bound.ask("remember", "the kettle is copper")["address"], bound.ask("keys", "show")["public"]
+    assert "retired" not in bound.ask("keys")
+    proof = str(tmp_path / "proof.json")
+    bound.ask("prove", address, proof)
+    assert bound.sit(*ROTATE).code == 0
+
+    (retired,) = bound.ask("keys")["retired"]
+    by_default, by_name = bound.refuse("verify-proof", proof), bound.sit("verify-proof", proof, "--public-key", old)
+
+    assert retired["public"] == old
+    assert f"retired, store commit {retired['sequence']}" in bound.invoke("keys").stdout
+    assert by_default[0] == 4
+    assert "retired since: ledgerstone keys" in by_default[1]["hint"]
+    assert b"it holds: every byte fits, and a key that was named signed it" in by_name.out
+
+
 def test_a_program_does_not_rotate(bound: Desk) -> None:
     """Handing a store over is for somebody at a terminal; no new key is left behind."""
     code, error = bound.refuse(*ROTATE)
@@ -143,6 +161,7 @@ def test_a_rotation_never_takes_a_key_that_was_imported(bound: Desk, tmp_path: P
     (tmp_path / "leaked.key").write_bytes(seal(leaked, WORDS["LEDGERSTONE_PASSPHRASE"]))
     assert bound.run("keys", "import", str(tmp_path / "leaked.key"), env=WORDS).code == 0
     named = str(Keyring(leaked).signer)
+    assert any(named in notice and "waits" in notice for notice in bound.ask("keys")["notices"])
 
     refused = bound.sit(*ROTATE)
     first.with_name(f"{first.name}.next").rename(tmp_path / "aside")

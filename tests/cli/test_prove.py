@@ -127,7 +127,7 @@ def test_a_checkpoint_is_kept_and_expected(bound: Desk) -> None:
     assert (missing.exit_code, "no chain contains commit" in missing.stdout) == (4, True)
     notes.write_text(notes.read_text().replace("\n2\n", "\n1\n"))
     assert bound.refuse("verify", "--expected", str(notes))[0] == 4
-    assert bound.refuse("verify", "--expected", str(bound.home / "none"))[0] == 5
+    assert bound.refuse("verify", "--expected", str(bound.home / "none"))[0] == 2
 
 
 def test_one_checkpoint_is_of_one_chain(bound: Desk) -> None:

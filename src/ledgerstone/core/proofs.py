@@ -48,7 +48,9 @@ MAX_SIBLINGS: Final = 64
 MAX_ENTRY_BYTES: Final = 1 << 16
 _PROOF: Final = "record"
 _FORM_HINT: Final = "this is no proof as ledgerstone prove writes it, or it was altered or cut"
-_HINT: Final = "it was altered or cut, or another key made it: whoever did shows it by: ledgerstone keys show"
+_HINT: Final = (
+    "it was altered or cut, or another key made it, perhaps one retired since: ledgerstone keys lists them there"
+)
 _ORIGIN: Final = "ledgerstone/"
 _ED25519: Final = b"\x01"
 _KEY_HASH_BYTES: Final = 4

@@ -468,32 +468,48 @@ def keys(door: Door) -> None:
         return
     settings = door.settings()
 
-    from ledgerstone.keys import describe
+    from ledgerstone.keys import describe, waiting
 
     found = describe(host.keyring(settings))
-    signs, notices = _in_force(door, settings)
+    signs, retired, notices = _in_force(door, settings)
+    here = set()
     rows = []
     for key in found:
         word = "only checks" if not key["signs"] else "does not sign"
         key["signs"] = key["signs"] and signs in {None, key["key"]}
+        here.add(key["key"])
         rows.append((str(key["key"]), str(key["public"]), "signs" if key["signs"] else word))
-    if signs and signs not in {key["key"] for key in found}:
+    rows += [
+        (key["key"], key["public"], f"retired, store commit {key['sequence']}")
+        for key in retired
+        if key["key"] not in here
+    ]
+    if signs and signs not in here:
         notices.append(f"{signs} signs the store at {settings.store}")
-    answer = {"keys": found, "file": str(settings.key_file), **({"notices": notices} if notices else {})}
+    follows = waiting(settings.key_file)
+    if follows is not None:
+        notices.append(f"{follows} was imported, and waits beside the key file for a store that is signed by it")
+    answer = {
+        "keys": found,
+        **({"retired": retired} if retired else {}),
+        "file": str(settings.key_file),
+        **({"notices": notices} if notices else {}),
+    }
     door.answer(answer, lambda: _columns(rows))
     for line in (str(settings.key_file), *notices):
         door.say(line)
 
 
-def _in_force(door: Door, settings: host.Settings) -> tuple[str | None, list[str]]:
-    """Which key signs the store that is here, and why that is not known; None where there is no store yet."""
+def _in_force(door: Door, settings: host.Settings) -> tuple[str | None, list[dict[str, Any]], list[str]]:
+    """Which key signs the store that is here, which did before, and why that is not known; None without a store."""
     if not settings.store.exists():
-        return None, []
+        return None, [], []
     try:
         with door.memory() as memory:
-            return str(memory.status()["signer"]), []
+            status = memory.status()
+            return str(status["signer"]), status["retired"], []
     except LedgerstoneError as error:
-        return "", [f"the store at {settings.store}: {error.message}", error.hint]
+        return "", [], [f"the store at {settings.store}: {error.message}", error.hint]
 
 
 @contextmanager
