@@ -245,7 +245,8 @@ def test_a_task_is_recalled_until_it_is_closed(talk: Talk) -> None:
     assert [[item["id"] for item in items] for items in during] == [[task], [task]]
     assert during[0][0]["due"].startswith("2026-12-01T00:00:00")
     assert after == []
-    assert talk.refused("close", id=task)["code"] == "rule"
+    again = talk.refused("close", id=task)
+    assert (again["code"], again["hint"]) == ("rule", "see what is open: memory_list tasks")
 
 
 def test_a_retracted_memory_stays_in_history(talk: Talk) -> None:
@@ -548,7 +549,9 @@ def test_a_missing_store_is_an_answer(bare: Home) -> None:
         bare.settle_in()
         talk("remember", memory="now there is one")
 
-    assert all((error["code"], error["hint"]) == ("unavailable", "run: ledgerstone init") for error in errors)
+    assert all(
+        (error["code"], error["hint"]) == ("unavailable", "for the user: run: ledgerstone init") for error in errors
+    )
 
 
 def test_a_damaged_store_is_an_answer(home: Home) -> None:

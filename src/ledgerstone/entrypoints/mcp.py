@@ -470,6 +470,13 @@ def _lean(schema: dict[str, Any]) -> dict[str, Any]:
 _UNSAID: Final = {"title", "anyOf", "default", "minimum", "maximum", "minItems", "maxItems"}
 
 
+# What a hint says to run, and the tool that does the same.
+_TOOL_FOR: Final = {
+    "ledgerstone list tasks": "memory_list tasks",
+    "ledgerstone list --key NAME": "memory_recall with that key",
+}
+
+
 class _Door(MCPServer[_House]):
     """The SDK's server, with our own words for every refusal and an answer to every line."""
 
@@ -480,7 +487,8 @@ class _Door(MCPServer[_House]):
         try:
             return await super().call_tool(name, arguments, context)
         except ToolError as error:
-            return _answer(self._refusal(name, error.__cause__).wire(), is_error=True)
+            refusal = self._refusal(name, error.__cause__).wire()
+            return _answer({**refusal, "hint": _for_agent(refusal["hint"])}, is_error=True)
 
     def _refusal(self, name: str, cause: BaseException | None) -> LedgerstoneError:
         if isinstance(cause, LedgerstoneError):
@@ -512,6 +520,13 @@ class _Door(MCPServer[_House]):
             tasks.start_soon(relay)
             await self._lowlevel_server.run(receiving, answers, self._lowlevel_server.create_initialization_options())
             tasks.cancel_scope.cancel()
+
+
+def _for_agent(hint: str) -> str:
+    """A hint as somebody can follow it who has tools and no command line: by a tool, else through the user."""
+    for command, tool in _TOOL_FOR.items():
+        hint = hint.replace(command, tool)
+    return f"for the user: {hint}" if "ledgerstone " in hint and "the user" not in hint else hint
 
 
 def _misused(tool: str, error: ValidationError) -> UsageError:
