@@ -70,6 +70,7 @@ def test_tasks_that_take_all_places_are_told(ada: Memory) -> None:
 
     said = "open tasks take all 3 places: close some, or ask for more items"
     assert said in full.notices
+    assert full.omitted == {"items": 1}
     assert said not in roomy.notices
     assert roomy.items[-1].record.text == "Cedar."
 

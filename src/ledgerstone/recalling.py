@@ -156,7 +156,13 @@ def _gathered(asked: Asked) -> tuple[list[Recalled], Candidates, list[str]]:
     mode = asked.policy.mode
     if mode is Mode.TASK_MAINTENANCE:
         return _maintained(asked), Candidates([], {}, {}), []
-    return _tasks(asked) if mode in OBLIGED else [], *_candidates(asked)
+    tasks = _tasks(asked) if mode in OBLIGED else []
+    found, notices = _candidates(asked)
+    if tasks:
+        # What obliges is there already, and is not left out when the places are used up.
+        there = [sight.sieve.shown for sight in asked.sights]
+        found = found._replace(spots=[spot for spot in found.spots if spot.position not in there[spot.order]])
+    return tasks, found, notices
 
 
 def _omitted(asked: Asked, chosen: recall.Selection, below: recall.Selection) -> dict[str, int]:

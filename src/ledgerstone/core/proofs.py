@@ -49,7 +49,8 @@ MAX_ENTRY_BYTES: Final = 1 << 16
 _PROOF: Final = "record"
 _FORM_HINT: Final = "this is no proof as ledgerstone prove writes it, or it was altered or cut"
 _HINT: Final = (
-    "it was altered or cut, or another key made it, perhaps one retired since: ledgerstone keys lists them there"
+    "it was altered or cut, or another key made it: where that was, it is shown by ledgerstone keys show, "
+    "and one that was retired since by ledgerstone keys"
 )
 _ORIGIN: Final = "ledgerstone/"
 _ED25519: Final = b"\x01"
