@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 TOOLS = ["memory_remember", "memory_recall", "memory_get", "memory_list", "memory_close", "memory_retract"]
 
-# Measured 798 tokens with the o200k_base vocabulary for 3,381 bytes.
-MAX_TOOL_BYTES = 3_381
+# Measured 796 tokens with the o200k_base vocabulary for 3,378 bytes.
+MAX_TOOL_BYTES = 3_378
 
 
 def offered(talk: Talk) -> list[Tool]:
@@ -677,3 +677,15 @@ def test_a_correction_by_key_keeps_the_kind(talk: Talk) -> None:
 
     assert talk("remember", memory="staging is on venus", key="staging")["kind"] == "fact"
     assert talk("remember", memory="deploys on Tuesdays", key="deploys")["kind"] == "note"
+
+
+def test_tags_that_an_agent_writes_are_found_by_them(talk: Talk) -> None:
+    """A tag said with a memory narrows a later recall to it; said twice it is one; what has no tag stays out."""
+    tagged = talk("remember", memory="the mast is spruce", tags=["rig", "rig", "wood"])["address"]
+    talk("remember", memory="the mast is varnished")
+
+    found = talk("recall", query="mast", tags=["rig"])["items"]
+
+    assert [item["id"] for item in found] == [tagged]
+    assert talk("get", ids=[tagged])["records"][0]["tags"] == ["rig", "wood"]
+    assert len(talk("recall", query="mast")["items"]) == 2

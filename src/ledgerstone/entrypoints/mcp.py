@@ -133,6 +133,7 @@ def memory_remember(
     replaces: Annotated[str | None, Field(description="id that must be current")] = None,
     sources: Annotated[list[str] | None, Field(description="ids it rests on")] = None,
     covers: Annotated[list[str] | None, Field(description="ids it condenses")] = None,
+    tags: list[str] | None = None,
     source: Annotated[str | None, Field(description="conversation, file or URL")] = None,
     place: Annotated[str | None, Field(description="turn or section")] = None,
     due: Annotated[str | None, Field(description="RFC 3339")] = None,
@@ -156,6 +157,7 @@ def memory_remember(
             replaces=replaces,
             sources=tuple(dict.fromkeys((*(sources or ()), *covered))),
             covers=covered,
+            tags=tuple(dict.fromkeys(tags or ())),
             source=source,
             place=place,
             due=None if due is None else wire.parse_time(due, "due"),
@@ -177,7 +179,7 @@ def memory_recall(
     query: str,
     mode: Literal["balanced", "hybrid", "semantic", "lexical", "recent"] = "balanced",
     history: Annotated[bool, Field(description="old versions too")] = False,
-    as_of: Annotated[str | None, Field(description="RFC 3339")] = None,
+    as_of: str | None = None,
     kinds: list[str] | None = None,
     tags: list[str] | None = None,
     key: str | None = None,
@@ -186,7 +188,7 @@ def memory_recall(
     max_bytes: Annotated[int | None, Field(ge=512, le=MAX_ANSWER_BYTES)] = None,
     max_items: Annotated[int | None, Field(ge=1, le=MAX_RECALL_ITEMS)] = None,
 ) -> dict[str, Any]:
-    """Every open task and what fits a query, within a budget.
+    """Every open task and what fits a query.
 
     Use before starting work, or asking what may have been answered.
     """
@@ -263,7 +265,7 @@ def memory_list(
     what: Literal["tasks", "recent", "all"] = "recent",
     cursor: str | None = None,
 ) -> dict[str, Any]:
-    """Open tasks, what stands (newest first) or every version, 20 a page."""
+    """Open tasks, what stands (newest first) or every version."""
     page = wire.page(here.memory.list_records(what, cursor=cursor, limit=PAGE))
     page["items"] = [_part(item, start=0, room=MAX_LISTED_BYTES) for item in page["items"]]
     return page
