@@ -689,3 +689,20 @@ def test_tags_that_an_agent_writes_are_found_by_them(talk: Talk) -> None:
     assert [item["id"] for item in found] == [tagged]
     assert talk("get", ids=[tagged])["records"][0]["tags"] == ["rig", "wood"]
     assert len(talk("recall", query="mast")["items"]) == 2
+
+
+def test_what_the_budget_and_the_rules_advise_works_through_tools(talk: Talk) -> None:
+    """A hint names arguments that are there, and no command beside them; following it is accepted."""
+    task = talk("remember", memory="paint " * 150, kind="task")["address"]
+    bare = talk.refused("remember", memory="all of it", kind="summary")
+    small = talk.refused("recall", query="x", max_bytes=512)
+
+    talk("recall", query="x", max_bytes=int(small["hint"].split()[3]))
+    talk(
+        "remember", memory="all of it", kind="summary", covers=[talk("remember", memory="a part of it all")["address"]]
+    )
+
+    assert bare["hint"] == "name what it sums up: covers"
+    assert small["hint"].startswith("ask for max_bytes ")
+    assert small["hint"].endswith("or close tasks: memory_list tasks names them")
+    assert talk("close", id=task)["status"] == "closed"

@@ -7,6 +7,7 @@ host's, bound to each request by ``Resolve``, which keeps them out of the schema
 import json
 import logging
 import os
+import re
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -472,10 +473,15 @@ def _lean(schema: dict[str, Any]) -> dict[str, Any]:
 _UNSAID: Final = {"title", "anyOf", "default", "minimum", "maximum", "minItems", "maxItems"}
 
 
-# What a hint says to run, and the tool that does the same.
+# What a hint says to run, and the tool or argument that does the same; what no tool does is left out beside it.
 _TOOL_FOR: Final = {
-    "ledgerstone list tasks": "memory_list tasks",
-    "ledgerstone list --key NAME": "memory_recall with that key",
+    re.compile(r", and ledgerstone recall --tasks ADDRESS .* to settle"): "",
+    re.compile(r", or: ledgerstone --session NAME"): "",
+    re.compile(r"raise the budget to (\d+) bytes and (\d+) items"): r"ask for max_bytes \1 and max_items \2",
+    re.compile(r"ledgerstone list tasks"): "memory_list tasks",
+    re.compile(r"ledgerstone list --key NAME"): "memory_recall with that key",
+    re.compile(r"ledgerstone history (\S+)"): r"memory_get \1",
+    re.compile(r"--covers ADDRESS"): "covers",
 }
 
 
@@ -527,7 +533,7 @@ class _Door(MCPServer[_House]):
 def _for_agent(hint: str) -> str:
     """A hint as somebody can follow it who has tools and no command line: by a tool, else through the user."""
     for command, tool in _TOOL_FOR.items():
-        hint = hint.replace(command, tool)
+        hint = command.sub(tool, hint)
     return f"for the user: {hint}" if "ledgerstone " in hint and "the user" not in hint else hint
 
 
