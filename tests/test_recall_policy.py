@@ -574,6 +574,21 @@ def test_tasks_are_ordered_by_when_they_are_due(scratch: Scratch) -> None:
     assert told(scratch.memory.recall()) == ["Monday.", "Wednesday.", "Friday.", "Someday.", "Whenever."]
 
 
+def test_a_write_says_what_brings_nothing_up(scratch: Scratch) -> None:
+    """A reminder without a time and words, and a time on a kind that does not heed it, are kept with a notice."""
+    idle = Draft(text="Call Bob.", kind=Kind.PROSPECTIVE)
+    task = replace(idle, kind=Kind.TASK, due=scratch.now)
+    heeded = (replace(idle, due=scratch.now), replace(idle, triggers=("bob",)), task)
+
+    def said(draft: Draft) -> tuple[str, ...]:
+        return scratch.memory.remember(draft).notices
+
+    quiet = said(Draft(text="Plain."))
+    assert [said(draft) for draft in heeded] == [quiet] * 3
+    assert said(idle)[0].startswith("nothing brings it up by itself")
+    assert said(replace(idle, kind=Kind.NOTE, due=scratch.now))[0].startswith("due: shown with a note")
+
+
 def test_what_is_due_speaks_up(scratch: Scratch) -> None:
     """A second before its time a prospective record is in no procedural lane, at its time it is, behind many notes."""
     memory = scratch.memory

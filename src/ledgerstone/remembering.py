@@ -32,6 +32,10 @@ from ledgerstone.ledger import Ledger
 from ledgerstone.reading import Chain
 from ledgerstone.writing import Batch
 
+# Which kinds a due time orders or brings up.
+DUE_KINDS: Final = frozenset({Kind.TASK, Kind.PROSPECTIVE})
+NOT_CUED: Final = "nothing brings it up by itself: say when (due) or at which words (triggers)"
+NOT_DUE: Final = "due: shown with a {}, and brings nothing up; of kind task or prospective it does"
 HIDDEN: Final = "kept, and not shown here: this project is isolated from scope {}"
 BELOW_FLOOR: Final = (
     "kept, and below the trust floor ({}): recall shows it in a section of its own alone, and that where the user's "
@@ -314,8 +318,13 @@ def _told(caller: Caller, drafts: Sequence[Draft], answers: Answers) -> Answers:
 
 
 def _said(caller: Caller, draft: Draft, answer: Remembered) -> Iterator[str]:
-    """That the kind of what it replaced was not kept, that it says the same, and that recall will not show it."""
+    """What of it has no effect, that the kind was not kept, that it says the same, and that recall will not show it."""
     record, replaced = answer.record, answer.replaced
+    # What was erased has neither any more.
+    if record.kind is Kind.PROSPECTIVE and record.text is not None and record.due is None and not record.triggers:
+        yield NOT_CUED
+    if record.due is not None and record.kind not in DUE_KINDS:
+        yield NOT_DUE.format(record.kind.value)
     if replaced is not None and draft.kind is None and replaced.kind is not record.kind:
         yield f"it is a {record.kind}, and what it replaces a {replaced.kind}: name the kind to say which it is"
     if replaced is not None and record.text is not None and replaced.text == record.text:
