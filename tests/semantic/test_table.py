@@ -78,6 +78,18 @@ def test_text_that_answers_word_by_word_matches_best() -> None:
     assert isinstance(static_table(), Matcher)
 
 
+def test_of_a_query_and_shorter_texts_the_texts_are_looked_for_in_the_query() -> None:
+    """A text that a long query says whole matches wholly; a short query is looked for in what is longer."""
+    long = "yesterday my brother drove the old car over a bridge to see the trees before the rain came"
+
+    whole, part, none, empty = static_table().match(long, ["the car", "the car flew", "a senate vote", ""], alike)
+
+    assert whole > 990_000
+    assert whole > part > none > empty == 0
+    assert static_table().match("the car", [long, long], alike)[0] > 990_000
+    assert static_table().match(long, [long, long], alike)[0] > 990_000
+
+
 def test_table_of_other_bytes_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """One byte changed is another table; the one that was shipped is taken."""
     data = bytearray(table.TABLE.read_bytes())

@@ -71,7 +71,12 @@ class StaticTable:
         return found
 
     def match(self, query: str, texts: Sequence[str], weigh: Callable[[Sequence[str]], Sequence[int]]) -> list[int]:
-        """For each piece of the query the closest of a text's, as heavy as its word weighs in the store; millionths."""
+        """How well each text answers the query, piece by piece; millionths.
+
+        For each piece of the query the closest of a text's, as heavy as its word weighs in the store. A query that has
+        more pieces than the texts have in the mean says more than any of them could answer: then for each piece of a
+        text the closest of the query's, as heavy as it is rare.
+        """
         import numpy as np  # noqa: PLC0415 - an extra
 
         words = self.cutter.words(query)
@@ -97,11 +102,17 @@ class StaticTable:
         sizes = np.array([len(each) for each in cut], np.int64)
         held = sizes > 0
         best = np.zeros(len(cut), np.int64)
+        totals = np.full(len(cut), total, np.int64)
         if held.any():
-            # The closest of each text: from where its pieces begin to where those of the next one do.
+            # What is of each text: from where its pieces begin to where those of the next one do.
             starts = (np.cumsum(sizes) - sizes)[held]
-            best[held] = weights @ np.maximum.reduceat(close[:, places], starts, axis=1)
-        return [int(each) * SCORE_UNITS // total for each in best]
+            if len(asked) * int(held.sum()) <= len(places):
+                best[held] = weights @ np.maximum.reduceat(close[:, places], starts, axis=1)
+            else:
+                rarity = self.weights[pieces.astype(np.int64)]
+                best[held] = np.add.reduceat((close.max(0) * rarity)[places], starts)
+                totals[held] = np.add.reduceat(rarity[places], starts) * self.unit
+        return [int(each) * SCORE_UNITS // int(most) for each, most in zip(best, totals, strict=True)]
 
 
 @cache
