@@ -382,7 +382,7 @@ def _found(asked: Asked) -> tuple[Candidates, list[str]]:
     if mode is Mode.HYBRID or asked.policy.synonyms:
         return _searched(asked, own | related)[:2]
     found, said, occurring = _searched(asked, own)
-    if related and (not found.spots or 3 * occurring < 2 * len(words)):
+    if related and (not found.spots or 4 * occurring < 3 * len(words)):
         found, said, _ = _searched(asked, own | related)
     return found, said
 

@@ -42,7 +42,7 @@ from ledgerstone import (
 from ledgerstone.core.facts import Known
 from ledgerstone.core.values import STANDING_OF_ENDING, Ending, Status
 from ledgerstone.core.verify import Authorities, Replay
-from ledgerstone.store import open_store, rows, sqlite
+from ledgerstone.store import appending, open_store, sqlite
 from ledgerstone.store.protocol import Reader
 from tests.faults import state
 from tests.faults.vfs import KINDS
@@ -144,7 +144,7 @@ class Life(RuleBasedStateMachine):
         self.faults = self._stack.enter_context(faulty())
         self.faults.waits = False
         self._stack.enter_context(state.failing(self.faults, self.state))
-        for module in (rows, verifying):
+        for module in (appending, verifying):
             self._stack.enter_context(mock.patch.object(module, "FOLD_EVERY", FOLD_EVERY))
         self._stack.enter_context(mock.patch.object(sqlite, "BUSY_TIMEOUT_MS", 50))
         self.now = START
