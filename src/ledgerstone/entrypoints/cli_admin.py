@@ -167,15 +167,13 @@ def rebuild(door: Door) -> None:
     """
     from ledgerstone.entrypoints import shown
 
-    by_meaning = host.words_alone(door.settings()) is None
     with door.memory(check=False) as memory:
         report = memory.rebuild()
-        left = memory.coverage().left if by_meaning and report.ok else 0
     _report(door, report, "rebuilt from ")
     for what in report.mended:
         door.say(f"put right in the schema: {shown.one_line(what)}")
-    if left:
-        door.say(f"{shown.count(left, 'text')} not indexed by meaning any more: ledgerstone index")
+    if host.words_alone(door.settings()) is None:
+        door.say("what was indexed by meaning is indexed anew by: ledgerstone index")
 
 
 def _finding(finding: Finding) -> str:
