@@ -212,6 +212,8 @@ def test_every_connection_is_guarded(home: Home, monkeypatch: pytest.MonkeyPatch
 INDEX = (
     "DELETE FROM postings_docsize",
     "DELETE FROM postings_docsize WHERE id = (SELECT min(id) FROM postings_docsize)",
+    "UPDATE postings_docsize SET origin = 999999",
+    "UPDATE postings_docsize SET origin = (SELECT min(origin) FROM postings_docsize)",
     "DELETE FROM postings_idx",
     "DELETE FROM postings_idx WHERE pgno = (SELECT max(pgno) FROM postings_idx)",
     "UPDATE postings_idx SET term = CAST(term || 'z' AS BLOB) WHERE pgno > 3",

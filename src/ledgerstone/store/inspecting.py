@@ -7,7 +7,7 @@ from typing import Final
 
 import apsw
 
-from ledgerstone.store.schema import ROW_BITS
+from ledgerstone.store.schema import ROW_BITS, copy_index
 
 # Every table that holds rows of a chain, and which chain a row belongs to.
 _TABLES: Final = (
@@ -71,10 +71,29 @@ def posted(connection: apsw.Connection) -> int | None:
         held = sum(map(hash, execute("SELECT term, doc FROM temp.posted")))
         # Without its row here, a text is not deleted from the index.
         held += sum(map(hash, execute("SELECT id FROM postings_docsize")))
-        led = _led(connection)
+        usable = _led(connection) and _lets_go(connection)
     except (apsw.CorruptError, apsw.SQLError, apsw.ConstraintError):
         return None
-    return held if led else None
+    return held if usable else None
+
+
+def _lets_go(connection: apsw.Connection) -> bool:
+    """Whether the index lets go of each text that it has a row for, tried on a copy in memory.
+
+    A deletion marks a text only in the segments that its row's ``origin`` leads to, and misses it in all others.
+    """
+    copy = apsw.Connection(":memory:")
+    try:
+        copy_index(connection, copy)
+        # Marks alone: nothing is to be merged meanwhile.
+        copy.execute("INSERT INTO postings(postings, rank) VALUES('deletemerge', 0)")
+        texts = copy.execute("SELECT id FROM postings_docsize").fetchall()
+        with copy:
+            copy.executemany("DELETE FROM postings WHERE rowid = ?", texts)
+        copy.execute("CREATE VIRTUAL TABLE temp.posted USING fts5vocab(main, postings, instance)")
+        return not copy.execute("SELECT 1 FROM temp.posted LIMIT 1").fetchall()
+    finally:
+        copy.close()
 
 
 def _led(connection: apsw.Connection) -> bool:

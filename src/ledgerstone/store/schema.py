@@ -170,6 +170,21 @@ def mend(connection: apsw.Connection) -> None:
         )
 
 
+def copy_index(source: apsw.Connection, target: apsw.Connection) -> None:
+    """Make the word index anew in an empty database of nobody else's, out of the tables that it keeps for itself."""
+    expected = _expected(current())
+    with target:
+        for (kind, name), made in expected.items():
+            if _of_index(kind, name) and name != _INDEX and made.sql is not None:
+                target.execute(made.sql)
+                width = len(target.execute(f"PRAGMA table_info({name})").fetchall())
+                slots = ", ".join("?" * width)
+                target.executemany(f"INSERT INTO {name} VALUES({slots})", source.execute(f"SELECT * FROM {name}"))
+    # Declared, not created: the module would begin with tables of its own, and remember that they are empty.
+    declared = expected["table", _INDEX].sql
+    _rewrite(target, "INSERT INTO sqlite_schema VALUES('table', 'postings', 'postings', 0, ?)", str(declared))
+
+
 @lru_cache(maxsize=2)
 def _expected(version: int) -> _Objects:
     """Every object that a schema has."""
