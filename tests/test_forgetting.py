@@ -963,6 +963,25 @@ def test_a_store_opens_though_its_erasures_cannot_be_remembered(
     scratch.memory = scratch.open()
 
 
+def test_what_was_erased_is_remembered_though_the_intent_was_not(
+    scratch: Scratch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where only the note before the commit fails, the one after it is made, and nothing is left to say."""
+    state = tmp_path / "state"
+    scratch.memory.close()
+    with _anchored(scratch, state) as memory:
+        record = memory.remember(TEXT).record
+        monkeypatch.setattr(Anchors, "intend", _full)
+
+        erased = memory.forget(record.memory, dry_run=False)
+
+        anchors = Anchors(state, str(scratch.path))
+        assert erased.left == ()
+        assert len(anchors.erased()) == 1
+        anchors.close()
+    scratch.memory = scratch.open()
+
+
 def test_whoever_dies_before_erasing_has_erased_nothing(scratch: Scratch, tmp_path: Path) -> None:
     """Killed right before the commit: the text is there, nothing calls it erased, and it can be erased."""
     state = tmp_path / "state"

@@ -176,7 +176,6 @@ def _carry_out(
             return _report(reaches, beyond=_hidden(identity), erased=False)
     gone = _Gone()
     commits: list[tuple[str, int]] = []
-    unkept: list[str] = []
     try:
         with ledger.writes(caller) as block:
             block.reading.catalogued()
@@ -189,13 +188,14 @@ def _carry_out(
                     commits += _erase(block, reach, reason)
             _strike_queries(block.writer, reaches, gone)
             # Before the commit: whoever dies after it has then said what it erased.
-            unkept = _remembering(ledger, lambda anchors: anchors.intend(gone.commitments)) if commits else []
+            if commits:
+                _remembering(ledger, lambda anchors: anchors.intend(gone.commitments))
     except BaseException:
         with suppress(LedgerstoneError, OSError):
             recover(ledger)
         raise
     left = [] if block.warning is None else [block.warning]
-    left += unkept or _remembering(ledger, lambda anchors: _erased_now(anchors, gone.commitments))
+    left += _remembering(ledger, lambda anchors: _erased_now(anchors, gone.commitments))
     left += ledger.scrub()
     found, shared = _traces(ledger.store, gone)
     left += found
