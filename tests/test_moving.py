@@ -337,6 +337,27 @@ def holding(path: Path, ready: Any, stop: Any) -> None:
         stop.wait(60)
 
 
+def test_a_backup_with_a_foreign_schema_is_named_and_can_be_put_right(home: Home, backup: Path, tmp_path: Path) -> None:
+    """Analysed by another program, it replaces nothing; what is said is of the backup, and a rebuild of that helps."""
+    before = dump(home.path)
+    analysed = Path(shutil.copy(backup, tmp_path / "a backup.db"))
+    client = plain_client(analysed)
+    client.execute("ANALYZE")
+    client.close()
+
+    with pytest.raises(CorruptionError) as refusal:
+        restored(analysed, home.path)
+    kept = dump(home.path)
+    with opened(analysed, check=False) as memory:
+        memory.rebuild()
+    moved = restored(analysed, home.path)
+
+    assert refusal.value.message.startswith(f"the schema of {analysed} is not its own: table sqlite_stat1")
+    assert f"ledgerstone --store '{analysed}' rebuild" in refusal.value.hint
+    assert kept == before
+    assert moved.replaced is not None
+
+
 def test_nothing_is_replaced_under_a_process_that_has_it_open(home: Home, backup: Path) -> None:
     """A server that runs is named as what is in the way; once it has ended, the restore is done."""
     ready, stop = (multiprocessing.get_context("forkserver").Event() for _ in range(2))

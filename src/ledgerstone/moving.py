@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from shlex import quote
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from ledgerstone import administration, files, forgetting, reaching, transcript, verifying
@@ -185,7 +186,24 @@ def restore(
     with _draft(path, opening) as draft:
         files.make(draft)
         copy_store(source.resolve(), draft)
+        _check_own(draft, source)
         return _put(draft, path, opening, accept=accept, discard=discard, confirm=confirm)
+
+
+def _check_own(draft: Path, source: Path) -> None:
+    """Refuse a backup whose copy has another schema than its own, by the backup's name and with what helps there."""
+    copied = open_store(draft, check=False)
+    try:
+        with copied.read() as reader:
+            found = reader.shape()
+    finally:
+        copied.close()
+    if found.foreign or found.lost:
+        raise CorruptionError(
+            f"the schema of {source} is not its own: {', '.join((*found.lost, *found.foreign))}",
+            hint=f"nothing was changed; put it right by ledgerstone --store {quote(str(source))} rebuild, "
+            "or restore another backup",
+        )
 
 
 def import_lines(given: Iterable[bytes], path: Path, opening: Opening, *, accept: bool) -> Moved:
