@@ -92,8 +92,9 @@ def waiting(path: str | Path) -> str | None:
     where = _following(Path(path))
     if not where.exists():
         return None
-    key = _load(where)
-    return str(Keyring(key).signer) if orjson.loads(_read(where)[0]).get("imported") else None
+    data = _private(where)
+    key = _parse(where, data)
+    return str(Keyring(key).signer) if orjson.loads(data).get("imported") else None
 
 
 def settle(path: str | Path) -> Path | None:
@@ -244,10 +245,15 @@ def check_passphrase(passphrase: str) -> None:
 
 
 def _load(where: Path) -> SigningKey:
+    return _parse(where, _private(where))
+
+
+def _private(where: Path) -> bytes:
+    """What a key file holds, once nobody else may read it."""
     data, mode = _read(where)
     if os.name == "posix" and mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise StoreError(f"{where} is open to others (mode {stat.S_IMODE(mode):04o})", hint=f"run: chmod 600 {where}")
-    return _parse(where, data)
+    return data
 
 
 def _read(where: Path) -> tuple[bytes, int]:
