@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import multiprocessing
 import os
@@ -40,6 +41,7 @@ from ledgerstone import (
     files,
     moving,
 )
+from ledgerstone.anchors import Anchors
 from ledgerstone.moving import Moved
 from ledgerstone.store.sqlite import SqliteStore
 from tests.golden import ledger as golden
@@ -800,6 +802,36 @@ def test_a_name_that_was_struck_leaves_a_copy_too(home: Home, tmp_path: Path) ->
     for copy in copies:
         assert report(copy).findings == ()
         assert b"wombat" not in bytes_of(copy)
+
+
+def test_what_an_import_erases_is_remembered_at_last_though_not_at_once(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where it cannot be noted after the commit, the answer says so, and the next opening notes it."""
+    folder = tmp_path / "other"
+    folder.mkdir(mode=0o700)
+    copy, address = folder / "copy.db", said(home.path, "said once")
+    imported(exported(home.path), copy)
+    with opened(home.path) as memory:
+        memory.forget(address.partition("@")[0], dry_run=False)
+    gone = exported(home.path)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Anchors, "keep_erased", _no_room)
+        moved = imported(gone, copy)
+    anchors = Anchors(folder / "state", str(copy))
+    at_once = anchors.erased()
+    opened(copy).close()
+    at_last = anchors.erased()
+    anchors.close()
+
+    assert moved.new
+    assert any("not remembered outside the store" in notice for notice in moved.notices)
+    assert (len(at_once), len(at_last)) == (0, 1)
+
+
+def _no_room(*_: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def test_names_that_were_left_out_are_not_missed_in_silence(home: Home, tmp_path: Path) -> None:

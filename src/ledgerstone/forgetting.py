@@ -189,13 +189,13 @@ def _carry_out(
             _strike_queries(block.writer, reaches, gone)
             # Before the commit: whoever dies after it has then said what it erased.
             if commits:
-                _remembering(ledger, lambda anchors: anchors.intend(gone.commitments))
+                remembering(ledger, lambda anchors: anchors.intend(gone.commitments))
     except BaseException:
         with suppress(LedgerstoneError, OSError):
             recover(ledger)
         raise
     left = [] if block.warning is None else [block.warning]
-    left += _remembering(ledger, lambda anchors: _erased_now(anchors, gone.commitments))
+    left += remembering(ledger, lambda anchors: erased_now(anchors, gone.commitments))
     left += ledger.scrub()
     found, shared = _traces(ledger.store, gone)
     left += found
@@ -235,7 +235,7 @@ def _forms(query: bytes) -> tuple[bytes, bytes]:
     return query, postings(index_words(query.decode("utf-8", "replace"))).encode()
 
 
-def _remembering(ledger: Ledger, remember: Callable[[Anchors], None]) -> list[str]:
+def remembering(ledger: Ledger, remember: Callable[[Anchors], None]) -> list[str]:
     """Remember outside the store what is erased; in words, that this was not possible."""
     if ledger.anchors is None:
         return []
@@ -247,7 +247,8 @@ def _remembering(ledger: Ledger, remember: Callable[[Anchors], None]) -> list[st
     return []
 
 
-def _erased_now(anchors: Anchors, commitments: Iterable[bytes]) -> None:
+def erased_now(anchors: Anchors, commitments: Iterable[bytes]) -> None:
+    """Remember what was erased, and that nobody means to any more."""
     anchors.keep_erased(commitments)
     anchors.drop_intended(commitments)
 
@@ -258,7 +259,7 @@ def recover(ledger: Ledger) -> None:
     Where that cannot be done now every answer says so, and it is tried again at the next opening.
     """
     if ledger.keyring.signer is not None:
-        ledger.unkept = tuple(_remembering(ledger, lambda anchors: _finish(ledger, anchors)))
+        ledger.unkept = tuple(remembering(ledger, lambda anchors: _finish(ledger, anchors)))
 
 
 def _finish(ledger: Ledger, anchors: Anchors) -> None:
@@ -268,7 +269,7 @@ def _finish(ledger: Ledger, anchors: Anchors) -> None:
     with ledger.store.write() as writer:
         intended = anchors.intended()
         held = {each for row in writer.chains() for _, each in reaching.committed(writer, row.number)}
-        _erased_now(anchors, intended - held)
+        erased_now(anchors, intended - held)
         anchors.drop_intended(intended & held)
     if intended - held:
         ledger.scrub()

@@ -241,9 +241,11 @@ def _merge(given: Iterable[bytes], path: Path, ledger: Ledger, caller: Caller) -
             _rebuilt(writer, ledger.keyring)
             reading = Reading(writer, ledger.keyring, Heads(), ledger.clock())
             _may_erase(reading, Identity(reading, caller, []), taken.returned)
+        if taken.struck:
+            # Before the commit: whoever dies over it has said so.
+            forgetting.remembering(ledger, lambda anchors: anchors.intend(taken.struck))
     if taken.struck:
-        if ledger.anchors is not None:
-            ledger.anchors.keep_erased(taken.struck)
+        notices += forgetting.remembering(ledger, lambda anchors: forgetting.erased_now(anchors, taken.struck))
         notices += ledger.scrub()
     if taken.commits:
         ledger.doubt()
