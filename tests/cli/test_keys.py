@@ -68,7 +68,7 @@ def test_keys_that_were_retired_are_listed_and_check_what_they_signed(bound: Des
     assert retired["public"] == old
     assert f"retired, store commit {retired['sequence']}" in bound.invoke("keys").stdout
     assert by_default[0] == 4
-    assert "retired since by ledgerstone keys" in by_default[1]["hint"]
+    assert "ledgerstone keys those retired since" in by_default[1]["hint"]
     assert b"it holds: every byte fits, and a key that was named signed it" in by_name.out
 
 

@@ -49,8 +49,8 @@ MAX_ENTRY_BYTES: Final = 1 << 16
 _PROOF: Final = "record"
 _FORM_HINT: Final = "this is no proof as ledgerstone prove writes it, or it was altered or cut"
 _HINT: Final = (
-    "it was altered or cut, or another key made it: where that was, it is shown by ledgerstone keys show, "
-    "and one that was retired since by ledgerstone keys"
+    "it was altered or cut, or made under another key, which can be named by --public-key: "
+    "ledgerstone keys show prints it where the proof was made, ledgerstone keys those retired since"
 )
 _ORIGIN: Final = "ledgerstone/"
 _ED25519: Final = b"\x01"

@@ -76,7 +76,7 @@ def init(door: Door, program: str | None, *, show: bool, remove: bool) -> None:
         # A whole sentence, which ends in what comes next.
         door.say(f"project {found_by.removesuffix(f'; run: {follows}')}")
     if made:
-        door.say("back up the key file: without it the store can be neither read nor written")
+        door.say("back up the key file: without it nothing can be written, or read but by its public half")
 
 
 def _tell_host(door: Door, program: str, *, show: bool, remove: bool) -> None:
