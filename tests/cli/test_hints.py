@@ -149,7 +149,7 @@ def test_what_is_no_head_and_no_file_is_said_to_be_neither(bound: Desk) -> None:
     proof = bound.run("prove", bound.ask("list")["items"][0]["id"]).out
     (bound.project / "proof").write_bytes(proof)
     other = bound.refuse("verify-proof", "proof", "--public-key", "00" * 32)[1]
-    assert "another key made it" in other["hint"]
+    assert "made under another key, which can be named by --public-key" in other["hint"]
 
 
 @pytest.mark.parametrize(
