@@ -304,9 +304,7 @@ def give_up(block: Block, gone: Gone, *, unknown: bool = False) -> None:
         block.store_commit(part, grant=grant.grant)
 
 
-def grants(
-    ledger: Ledger, caller: Caller, principal: str | None, *, everyone: bool = False
-) -> tuple[dict[str, Any], ...]:
+def grants(ledger: Ledger, caller: Caller, principal: str | None, *, everyone: bool) -> tuple[dict[str, Any], ...]:
     """See ``Memory.grants``."""
     if everyone and principal is not None:
         raise UsageError("grants: of everyone, or of one principal")

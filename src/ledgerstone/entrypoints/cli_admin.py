@@ -133,19 +133,18 @@ def verify(door: Door, *, full: bool, accept: bool, expected: str | None, yes: b
             click.echo(_finding(finding))
 
     with door.memory(check=False) as memory, door.progress("commits") as progress:
-        report = None
-        if accept and head is None and door.terminal and not yes:
-            report = memory.verify(full=True, progress=progress, found=tell)
-            # Nobody is asked about a store that is not sound: it is not taken.
-            if ACCEPTED.issuperset(finding.code for finding in report.findings):
-                for finding in report.findings[len(told) :]:
-                    tell(finding)
-                above = ", and give up what is named above" if told else ""
-                door.confirm(f"Take this store as it is{above}?", yes=False)
-                told.clear()
-                report = None
-        if report is None:
-            report = memory.verify(full=full, accept=accept, expected=head, progress=progress, found=tell)
+        asked = accept and head is None and door.terminal and not yes
+        report = memory.verify(
+            full=full or asked, accept=accept and not asked, expected=head, progress=progress, found=tell
+        )
+        # Nobody is asked about a store that is not sound: it is not taken.
+        if asked and ACCEPTED.issuperset(finding.code for finding in report.findings):
+            for finding in report.findings[len(told) :]:
+                tell(finding)
+            above = ", and give up what is named above" if told else ""
+            door.confirm(f"Take this store as it is{above}?", yes=False)
+            told.clear()
+            report = memory.verify(accept=True, progress=progress, found=tell)
         now = memory.status() if accept and report.ok else None
     _report(door, report, told=len(told))
     if now is not None:
@@ -397,10 +396,7 @@ def grants(door: Door, principal: str | None, *, everyone: bool) -> None:
         (
             str(grant["grant"]),
             f"{grant['act']:<8}{grant['scope'] or grant['namespace']}",
-            "  ".join(
-                ([shown.one_line(str(grant["principal"]))] if everyone else [])
-                + ([f"until {grant['expires']}"] if grant["expires"] else [])
-            ),
+            _beside(grant, whose=everyone),
         )
         for grant in listed
     ]
@@ -410,6 +406,15 @@ def grants(door: Door, principal: str | None, *, everyone: bool) -> None:
     )
     if principal is None and not everyone:
         door.say("yours alone; those of everyone: ledgerstone grants --all")
+
+
+def _beside(grant: Mapping[str, Any], *, whose: bool) -> str:
+    """Whose a grant is, if that is to be told, and until when it stands."""
+    from ledgerstone.entrypoints import shown
+
+    who = shown.one_line(str(grant["principal"])) if whose else ""
+    until = f"until {grant['expires']}" if grant["expires"] else ""
+    return shown.STEP.join(filter(None, (who, until)))
 
 
 def _place_of_grant(grant: Mapping[str, Any]) -> tuple[int, str, int]:

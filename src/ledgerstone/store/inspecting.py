@@ -18,6 +18,8 @@ _TABLES: Final = (
 )
 # What is noted of the file beside its chains: what cut its words, and that a commit of unknown fate was looked for.
 _UNKNOWN: Final = "SELECT name FROM setting WHERE name NOT IN ('analyzer', 'settled')"
+# Every word of the index with every text that holds it, as rows.
+_POSTED: Final = "CREATE VIRTUAL TABLE IF NOT EXISTS temp.posted USING fts5vocab(main, postings, instance)"
 # The leaves of the index, by segment and page: their sizes, and where the words that begin on them are listed.
 _LEAVES: Final = """
 SELECT id >> 37, id & 0x7fffffff, length(block), substr(block, 3, 2) FROM postings_data
@@ -67,7 +69,7 @@ def posted(connection: apsw.Connection) -> int | None:
     """
     execute = connection.execute
     try:
-        execute("CREATE VIRTUAL TABLE IF NOT EXISTS temp.posted USING fts5vocab(main, postings, instance)")
+        execute(_POSTED)
         held = sum(map(hash, execute("SELECT term, doc FROM temp.posted")))
         # Without its row here, a text is not deleted from the index.
         held += sum(map(hash, execute("SELECT id FROM postings_docsize")))
@@ -90,7 +92,7 @@ def _lets_go(connection: apsw.Connection) -> bool:
         texts = copy.execute("SELECT id FROM postings_docsize").fetchall()
         with copy:
             copy.executemany("DELETE FROM postings WHERE rowid = ?", texts)
-        copy.execute("CREATE VIRTUAL TABLE temp.posted USING fts5vocab(main, postings, instance)")
+        copy.execute(_POSTED)
         return not copy.execute("SELECT 1 FROM temp.posted LIMIT 1").fetchall()
     finally:
         copy.close()
