@@ -41,11 +41,11 @@ DAMAGE = {
     "the first chain of no sequence": ("UPDATE chain SET sequence = 1 << 40 WHERE number = 1", "chain"),
     "a chain of no name": ("UPDATE chain SET namespace = CAST(x'ff' AS TEXT) WHERE number = 2", "chain"),
     "the first chain of no name": ("UPDATE chain SET namespace = CAST(x'ff' AS TEXT) WHERE number = 1", "chain"),
-    "a record of no text": ("UPDATE record SET memory = CAST(x'ff' AS TEXT)", "chain"),
-    "words of no text": ("UPDATE words SET words = CAST(x'ff' AS TEXT)", "chain"),
-    "a catalog of no sequence": ("UPDATE catalog SET sequence = -1 WHERE noun = 'key'", "chain"),
-    "a catalog of no text": ("UPDATE catalog SET value = CAST(x'ff' AS TEXT) WHERE noun = 'grant'", "chain"),
-    "a receipt of no name": ("UPDATE receipt SET id = CAST(x'ff' AS TEXT)", "receipt"),
+    "a record of no text": ("UPDATE record SET memory = CAST(x'ff' AS TEXT)", "unread"),
+    "words of no text": ("UPDATE words SET words = CAST(x'ff' AS TEXT)", "unread"),
+    "a catalog of no sequence": ("UPDATE catalog SET sequence = -1 WHERE noun = 'key'", "unread"),
+    "a catalog of no text": ("UPDATE catalog SET value = CAST(x'ff' AS TEXT) WHERE noun = 'grant'", "unread"),
+    "a receipt of no name": ("UPDATE receipt SET id = CAST(x'ff' AS TEXT)", "unread"),
     "a content of no salt": ("UPDATE content SET salt = x''", "content"),
 }
 
@@ -59,9 +59,12 @@ def _damaged(scratch: Scratch, *statements: str) -> None:
 
 
 def _codes(scratch: Scratch, *, full: bool) -> set[str]:
+    """The codes of what a verification finds, with ``receipt`` also where receipts could not be read."""
     state = scratch.path.parent / "state"
     with Memory.open(scratch.path, keys=scratch.keys, caller=ADA, state=state, check=False) as memory:
-        return {finding.code for finding in memory.verify(full=full).findings}
+        found = memory.verify(full=full).findings
+    unread = {"receipt" for finding in found if finding.message.endswith("receipts could not be checked")}
+    return {finding.code for finding in found} | unread
 
 
 @pytest.mark.parametrize("full", [True, False])

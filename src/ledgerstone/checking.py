@@ -43,8 +43,8 @@ def verify(
             checked = receipts.check(reader, keys, newest, ledger.entropy)
             return checked.findings
 
-        for code, run in (("erased", erased), ("receipt", of_receipts)):
-            findings += tuple(verifying.named(code, reader, run, damaged=bool(findings)))
+        for what, run in (("erasures", erased), ("receipts", of_receipts)):
+            findings += tuple(verifying.named(what, reader, run, damaged=bool(findings)))
         if expected is not None:
             # Loaded where it is asked for: most verifications do not.
             from ledgerstone import proving  # noqa: PLC0415

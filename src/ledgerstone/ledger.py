@@ -185,7 +185,7 @@ class Ledger:
             return report, {}
         known, found = self.anchors.store(), reader.first_chain()
         if known not in {None, found}:
-            other = Finding("anchor", found or "", None, f"this is not the store {known} that was here before")
+            other = Finding("other", found or "", None, f"this is not the store {known} that was here before")
             return replace(report, findings=(*report.findings, other)), {}
         return report, verifying.abandoned(reader, report.heads, self.anchors, since)
 

@@ -42,6 +42,10 @@ V = TypeVar("V")
 PROGRESS_EVERY: Final = 256
 
 
+# What to do when history is damaged.
+RESTORED: Final = "nothing was changed; restore a backup; ledgerstone verify lists every fault"
+# What is said of an error that ended a check.
+UNCHECKED: Final = "{}; beyond that {} could not be checked"
 # What is said of a store whose derived rows cannot be read.
 UNDERIVED: Final = "history was replayed; derived rows, promotions, receipts and erasures are checked after a rebuild"
 
@@ -60,19 +64,19 @@ class Watch(NamedTuple):
 UNWATCHED: Final = Watch()
 
 
-def named(code: str, reader: Reader, run: Callable[[], Iterable[Finding]], *, damaged: bool) -> Iterator[Finding]:
-    """What a check finds, and in words what kept it from the rest: no fault hides another.
+def named(what: str, reader: Reader, run: Callable[[], Iterable[Finding]], *, damaged: bool) -> Iterator[Finding]:
+    """What a check of ``what`` finds, and in words what kept it from the rest: no fault hides another.
 
     An error that damage alone does not explain is raised, unless something is ``damaged`` for sure.
     """
     try:
         yield from run()
     except reader.damaged as error:
-        yield Finding(code, "", None, f"{error}; what depends on it was not checked")
+        yield Finding("unread", "", None, UNCHECKED.format(error, what))
     except (TypeError, ValueError, AttributeError) as error:
         if not damaged:
             raise
-        yield Finding(code, "", None, f"{error}; what depends on it was not checked")
+        yield Finding("unread", "", None, UNCHECKED.format(error, what))
 
 
 def verify(reader: Reader, keyring: Keyring, watch: Watch = UNWATCHED) -> Report:
@@ -85,7 +89,7 @@ def verify(reader: Reader, keyring: Keyring, watch: Watch = UNWATCHED) -> Report
             watch.found(finding)
 
     shape = reader.shape()
-    tell(named("file", reader, lambda: _of_file(reader, shape), damaged=True))
+    tell(named("the file as a whole", reader, lambda: _of_file(reader, shape), damaged=True))
     if shape.lost:
         return Report(findings=tuple(findings), namespaces=0, commits=0, entries=0, heads={})
     sound = len(findings) == len(shape.foreign)
@@ -111,12 +115,12 @@ def verify(reader: Reader, keyring: Keyring, watch: Watch = UNWATCHED) -> Report
                     watch.progress(done + sequence, total)
             posted += check.finish()
         except reader.damaged as error:
-            replay.find("chain", None, f"{error}; what depends on it was not checked")
+            replay.find("unread", None, UNCHECKED.format(error, "this chain"))
         except (TypeError, ValueError, AttributeError) as error:
             # A column of a wrong type; the file's own check has named it, or else it is a fault of this program.
             if not findings:
                 raise
-            replay.find("file", None, f"{error}; what depends on it was not checked")
+            replay.find("unread", None, UNCHECKED.format(error, "this chain"))
         tell(replay.findings[told:])
         if replay.head is not None:
             heads[namespace] = replay.head.sequence, replay.head.id
@@ -130,8 +134,8 @@ def verify(reader: Reader, keyring: Keyring, watch: Watch = UNWATCHED) -> Report
     )
     tell(authorities.findings(rows[0].namespace if rows else ""))
     if shape.derived:
-        tell(named("chain", reader, lambda: promotions(reader, authorities), damaged=bool(findings)))
-        tell(named("index", reader, lambda: _posted(reader, posted), damaged=bool(findings)))
+        tell(named("promotions", reader, lambda: promotions(reader, authorities), damaged=bool(findings)))
+        tell(named("the word index", reader, lambda: _posted(reader, posted), damaged=bool(findings)))
     else:
         tell([Finding("schema", "", None, UNDERIVED)])
     return Report(findings=tuple(findings), namespaces=len(rows[1:]), commits=done, entries=records, heads=heads)
@@ -142,10 +146,10 @@ def _of_file(reader: Reader, shape: Shape) -> Iterator[Finding]:
     for line in shape.foreign:
         yield Finding("schema", "", None, line)
     for line in shape.lost:
-        yield Finding("file", "", None, f"{line}; history stands in it, so nothing else was checked")
+        yield Finding("lost", "", None, f"{line}; history stands in it, so nothing else was checked")
     if shape.derived and not shape.lost:
-        for line in reader.sound():
-            yield Finding("file", "", None, line)
+        for code, line in reader.amiss():
+            yield Finding(code, "", None, line)
 
 
 def _posted(reader: Reader, posted: int) -> Iterator[Finding]:
@@ -425,7 +429,7 @@ class _Derivation:
             replay.find("state", replay.head.sequence, "the head does not sign for the state that history leads to")
         wrong += sum(level.left() for level in levels)
         if wrong:
-            replay.find("state", None, f"{wrong} nodes of the state tree are not what history says")
+            replay.find("node", None, f"{wrong} nodes of the state tree are not what history says")
 
     def _vectors(self) -> None:
         """That a vector stands only where words do; what it says of them, its encoder alone could tell."""
@@ -585,16 +589,18 @@ def rebuild(writer: Writer, keyring: Keyring, *, alone: bool = False) -> Report:
     commits = entries = 0
     authorities = Authorities()
     rows = writer.chains()
+    if not rows:
+        raise CorruptionError("canonical history is damaged: no chain is there", hint=RESTORED)
+    mended += writer.clear_derived()
     for index, row in enumerate(rows):
         namespace = row.namespace
         replay = Replay(namespace, authorities, store=index == 0)
-        writer.clear_derived(row.number)
         writer.restore_derived(row.number, _derive(writer, replay, row, keyring, alone=alone and index == 0))
         if replay.findings or replay.head is None:
             first = replay.findings[0] if replay.findings else None
             raise CorruptionError(
                 f"{namespace}: canonical history is damaged: {first.message if first else 'it is empty'}",
-                hint="nothing was changed; restore a backup; ledgerstone verify lists every fault",
+                hint=RESTORED,
             )
         heads[namespace] = replay.head.sequence, replay.head.id
         commits += replay.head.sequence + 1
@@ -605,7 +611,7 @@ def rebuild(writer: Writer, keyring: Keyring, *, alone: bool = False) -> Report:
     if missing and not alone:
         raise CorruptionError(
             f"{', '.join(sorted(missing))}: the store chain made it, but its chain is missing",
-            hint="nothing was changed; restore a backup; ledgerstone verify lists every fault",
+            hint=RESTORED,
         )
     writer.analyzed(ANALYZER)
     writer.check_mended(kept)
@@ -624,7 +630,7 @@ def _derive(reader: Reader, replay: Replay, row: ChainRow, keyring: Keyring, *, 
         if replay.findings:
             raise CorruptionError(
                 f"{replay.namespace}: canonical history is damaged: {replay.findings[0].message}",
-                hint="nothing was changed; restore a backup; ledgerstone verify lists every fault",
+                hint=RESTORED,
             )
 
     def nodes() -> Iterator[tuple[int, int, bytes]]:

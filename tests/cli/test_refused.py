@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from ledgerstone.keys import load_keys
 from tests.cli.conftest import Desk
-from tests.stores import plain_client
+from tests.stores import open_memory, plain_client
 
 
 @pytest.fixture
@@ -73,6 +74,39 @@ def test_nobody_is_asked_to_take_what_is_not_taken(bound: Desk, store: Path, new
 
     assert damaged.code == 4
     assert b"Take this store" not in damaged.out
+
+
+def test_a_copy_from_before_an_erasure_leads_to_taking_it(bound: Desk, store: Path) -> None:
+    """Head and erased text are named, and the hint is what erases the text again: then it is in no file any more."""
+    address = bound.ask("remember", "the marmot of Basel")["address"]
+    older = store.read_bytes()
+    bound.sit("forget", address, "--yes")
+    store.write_bytes(older)
+
+    checked = bound.invoke("verify", "--json")
+    taken = bound.sit("verify", "--accept", "--yes")
+
+    found = json.loads(checked.stdout)
+    assert {finding["code"] for finding in found["findings"]} == {"anchor", "erased"}
+    assert "ledgerstone verify --accept" in found["hint"]
+    assert taken.code == 0
+    assert b"marmot" not in store.read_bytes()
+
+
+def test_nobody_is_asked_to_take_another_store(bound: Desk, store: Path, tmp_path: Path) -> None:
+    """It is named as one, and the hint leads to what says how it is accepted; the right file serves again."""
+    own = store.read_bytes()
+    open_memory(tmp_path / "other.db", keys=load_keys(Path(bound.ask("keys")["file"]))).close()
+    store.write_bytes((tmp_path / "other.db").read_bytes())
+
+    asked = bound.sit("verify", "--accept")
+
+    assert asked.code == 4
+    assert b"Take this store" not in asked.out
+    assert b"ledgerstone doctor" in asked.out
+    assert "to accept this one, remove" in bound.invoke("doctor").stdout
+    store.write_bytes(own)
+    assert len(bound.ask("recall")["items"]) == 1
 
 
 def test_a_store_that_is_gone_is_not_made_anew(bound: Desk, store: Path) -> None:

@@ -276,7 +276,7 @@ def test_an_idempotency_key_is_used_once() -> None:
 
     pen.remember("Cedar.", idempotency=once)
 
-    assert faults(pen) == [("idempotency", 2)]
+    assert faults(pen) == [("header", 2)]
 
 
 SALT, OTHER = b"w" * 32, b"v" * 32
@@ -548,7 +548,7 @@ def test_the_first_content_after_a_trusted_head_is_looked_for_too() -> None:
     assert resumed_after(pen, 2, lambda: None) == []
 
 
-@pytest.mark.parametrize(("sequence", "found"), [(1, [("erased", 1)]), (2, []), (3, [("erased", 3)])])
+@pytest.mark.parametrize(("sequence", "found"), [(1, [("erasure", 1)]), (2, []), (3, [("erasure", 3)])])
 def test_a_noted_erasure_is_in_one_of_the_commits_since(sequence: int, found: list[tuple[str, int]]) -> None:
     """From the first commit after a trusted head to the newest; a note about one before or after is found."""
     store = store_chain()
@@ -903,7 +903,7 @@ def test_a_report_says_what_to_do_next(codes: tuple[str, ...], hint: str | None)
 
 @pytest.mark.parametrize(
     ("sequence", "count", "found"),
-    [(4, 2, []), (4, 1, [("erased", 4)]), (3, 2, [("erased", 3)]), (3, 1, []), (5, 2, [("erased", 5)])],
+    [(4, 2, []), (4, 1, [("erasure", 4)]), (3, 2, [("erasure", 3)]), (3, 1, []), (5, 2, [("erasure", 5)])],
 )
 def test_what_the_store_notes_of_erasures_is_held_to_the_chain(
     sequence: int, count: int, found: list[tuple[str, int]]

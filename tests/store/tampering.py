@@ -229,6 +229,7 @@ def columns() -> Iterator[Edit]:
         ("text_bytes", "text_bytes + 1"),
         ("body", "body + 1"),
         ("depth", "depth + 1"),
+        ("sealed", "7"),
         ("key", "'other-key'"),
         ("key", "NULL"),
     ):
@@ -278,6 +279,17 @@ def lists() -> Iterator[Edit]:
     yield _unseen("a link gone", "DELETE FROM link WHERE row = :summary_1")
     yield _unseen("a link that covers no more", "UPDATE link SET covers = 0 WHERE row = :summary_1")
     yield _unseen("a link forged", "INSERT INTO link VALUES(:other_1, :summary_1, 1)")
+    yield _unseen("a link from another chain", "UPDATE link SET row = row + (99 << 40) WHERE row = :summary_1")
+    for table, values in (
+        ("link", "99 << 40, 99 << 40, 1"),
+        ("catalog", "99, 'grant', 'x', 0, 0, 0, 0"),
+        ("node", "99 << 40, zeroblob(32)"),
+        ("idempotency", "zeroblob(32), 99, 1"),
+        ("vectored", "99, 'x', 1, 0, 0"),
+        ("vector", "99 << 40, x'00'"),
+    ):
+        yield _unmet(f"a {table} of no chain", f"INSERT INTO {table} VALUES({values})", of=Of.DERIVED)
+    yield _unmet("a setting of nobody", "INSERT INTO setting VALUES('other', 'x')", of=Of.DERIVED)
     for noun in ("grant", "alias", "namespace", "name", "scoped", "named"):
         newest = f"noun = '{noun}' AND ending = 0 ORDER BY position DESC LIMIT 1"
         one = f"(noun, value, position) = (SELECT noun, value, position FROM catalog WHERE {newest})"
@@ -333,7 +345,13 @@ def words() -> Iterator[Edit]:
         ("two postings swapped", _repost),
     ):
         yield _edit(name, script, Of.DERIVED, Read.CHOICE, large=True)
-    yield _unmet("words of no chain", "INSERT INTO words(row, length, words) VALUES(99 << 40, 1, ' x ')", of=Of.NOTHING)
+    for table, values in (
+        ("words(row, length, words)", "99 << 40, 1, ' x '"),
+        ("frequency", "99, 'x', 1"),
+        ("corpus", "99, 0, 0, 0"),
+    ):
+        yield _unmet(f"{table.partition('(')[0]} of no chain", f"INSERT INTO {table} VALUES({values})", of=Of.DERIVED)
+    yield _unseen("what it forgets left as it was", "DELETE FROM postings_config WHERE k = 'secure-delete'")
 
 
 def _restamp(change: Callable[[entries.Stamp], entries.Stamp]) -> Make:

@@ -119,6 +119,46 @@ def test_what_is_foreign_is_refused_named_and_taken_out(home: Home, script: str)
     assert answers(home) == said
 
 
+STRAYS = {
+    "INSERT INTO frequency VALUES(99, 'x', 1)": ["1 row of frequency belongs to no chain"],
+    "INSERT INTO link VALUES(99 << 40, 1, 0), (99 << 40, 2, 0)": ["2 rows of link belong to no chain"],
+    "INSERT INTO setting VALUES('other', 'x')": ["the setting 'other' is none of this program's"],
+}
+
+
+@pytest.mark.parametrize("script", STRAYS)
+def test_what_no_chain_accounts_for_is_taken_out_by_name(home: Home, script: str) -> None:
+    """Verify names it and leads to a rebuild, which says what it took out; then the store is what it was."""
+    before = dump(home.path)[2]
+    plant(home, script)
+
+    with unchecked(home) as memory:
+        report = memory.verify(full=True)
+        mended = memory.rebuild().mended
+        whole = memory.verify(full=True)
+
+    assert [(finding.code, finding.message) for finding in report.findings] == [("stray", STRAYS[script][0])]
+    assert "ledgerstone rebuild" in (report.hint or "")
+    assert list(mended) == STRAYS[script]
+    assert whole.ok
+    assert dump(home.path)[2] == before
+
+
+def test_history_without_its_chains_is_not_rebuilt(home: Home) -> None:
+    """Where no chain is named, there is nothing to rebuild from: only a backup helps, and nothing is changed."""
+    plant(home, "DELETE FROM chain")
+    before = dump(home.path)
+
+    with unchecked(home) as memory:
+        report = memory.verify()
+        with pytest.raises(CorruptionError, match="no chain is there") as refusal:
+            memory.rebuild()
+
+    for hint in (report.hint, refusal.value.hint):
+        assert "restore" in (hint or "")
+    assert dump(home.path) == before
+
+
 @pytest.mark.parametrize("script", HISTORY)
 def test_where_history_stood_only_a_backup_helps(home: Home, script: str) -> None:
     """A table of history altered or gone is named, nothing is rebuilt over it, and restore is what it says to run."""

@@ -176,9 +176,12 @@ def test_an_edit_is_refused_named_and_mended_only_where_it_can_be(
     expected = genuine[edit.large]
 
     answers = asked(damaged)
-    findings = report(damaged.path).findings
+    found = report(damaged.path)
 
-    assert findings, "verify names it"
+    assert found.findings, "verify names it"
+    if edit.of is not Of.NOTHING:
+        remedy = "ledgerstone restore" if edit.of is Of.HISTORY else "ledgerstone rebuild"
+        assert remedy in (found.hint or ""), found.findings
     if edit.read is not Read.UNSEEN:
         assert false_answers(answers, expected, edit.read) == {}
     if edit.read is Read.REFUSED:

@@ -505,8 +505,32 @@ class Finding:
     message: str
 
 
-DERIVED_CODES: Final = frozenset({"catalog", "index", "link", "record", "schema", "words"})
+DERIVED_CODES: Final = frozenset(
+    {"catalog", "idempotency", "index", "link", "node", "record", "schema", "stray", "vectors", "words"}
+)
 """Findings about derived rows alone, which ``rebuild`` mends."""
+
+UNSURE_CODES: Final = frozenset({"file", "unread"})
+"""Findings that leave open whether history is damaged, or derived rows alone."""
+
+ACCEPTED_CODES: Final = frozenset({"anchor", "erased"})
+"""Findings that are no damage: an older copy, which may be taken as it is."""
+
+
+def _remedy(codes: set[str]) -> str:
+    """What to do about damage."""
+    if codes <= DERIVED_CODES and codes & {"schema", "stray"}:
+        return "what is foreign can be taken out, and what is derived made anew; run: ledgerstone rebuild"
+    if codes <= DERIVED_CODES:
+        return "only rows that can be derived anew are wrong; run: ledgerstone rebuild"
+    if codes <= DERIVED_CODES | UNSURE_CODES:
+        return (
+            "keep a copy of the file; ledgerstone rebuild makes anew what is derived, or changes nothing and says that "
+            "history is damaged: then restore a backup: ledgerstone restore FILE"
+        )
+    if codes == {"receipt"}:
+        return "history is as it was; only a backup has what the receipts said: ledgerstone restore FILE"
+    return "history itself is damaged: keep the file as it is, and restore a backup: ledgerstone restore FILE"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -518,7 +542,7 @@ class Report:
     ``since`` is None when everything was replayed, for the ``reason`` given if that was not asked for. Else it maps
     a namespace to the commit up to which it had been verified before; of those ``older`` commits ``sampled`` were
     drawn by chance and looked at, and all others were replayed. Of the ``receipts`` that are kept
-    ``receipts_checked`` were held to history. ``mended`` is what of the file's schema a rebuild put right.
+    ``receipts_checked`` were held to history. ``mended`` is what a rebuild put right that is none of a chain.
     """
 
     findings: tuple[Finding, ...]
@@ -545,15 +569,14 @@ class Report:
         codes = {finding.code for finding in self.findings}
         if not codes:
             return None
-        if codes <= DERIVED_CODES and "schema" in codes:
-            return "what is foreign can be taken out, and what is derived made anew; run: ledgerstone rebuild"
-        if codes <= DERIVED_CODES:
-            return "only rows that can be derived anew are wrong; run: ledgerstone rebuild"
-        if codes == {"expected"}:
-            return (
-                "what was expected is not in this store: put the newer file back; after a restore that was meant, keep "
-                "checkpoints of what stands now: ledgerstone checkpoint"
-            )
-        if codes == {"anchor"}:
+        wrong = codes - ACCEPTED_CODES - {"expected", "other"}
+        if wrong:
+            return _remedy(wrong)
+        if "other" in codes:
+            return "put this path's own file back; how another store is accepted here says: ledgerstone doctor"
+        if codes & ACCEPTED_CODES:
             return "put the newer file back; if this one is meant, run: ledgerstone verify --accept"
-        return "history itself is damaged: keep the file as it is, and restore a backup: ledgerstone restore FILE"
+        return (
+            "what was expected is not in this store: put the newer file back; after a restore that was meant, keep "
+            "checkpoints of what stands now: ledgerstone checkpoint"
+        )

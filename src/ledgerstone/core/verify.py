@@ -340,7 +340,7 @@ class Replay:
             self.counts = header.counts
         if header.idempotency is not None:
             if header.idempotency.key in self.idempotencies:
-                self.find("idempotency", sequence, "an idempotency key is used twice")
+                self.find("header", sequence, "an idempotency key is used twice")
             self.idempotencies[header.idempotency.key] = sequence
         self._judge_erased(sequence)
         self._grow(commit, header)
@@ -472,7 +472,7 @@ class Replay:
         if noted is None:
             return
         if noted != self._erased and self.whole:
-            self.find("erased", sequence, f"erased {self._erased} versions, and the store chain notes {noted}")
+            self.find("erasure", sequence, f"erased {self._erased} versions, and the store chain notes {noted}")
         self._erased = 0
 
     def _judge_makers(self, header: Header, bodies: Sequence[bytes]) -> None:
@@ -546,7 +546,7 @@ class Replay:
             self._close_keys(MAX_INTEGER)
             for sequence in self.authorities.erased.get(self.namespace, {}):
                 if not self.since <= sequence < self.due:
-                    self.find("erased", sequence, "the store chain notes an erasure in a commit that is not there")
+                    self.find("erasure", sequence, "the store chain notes an erasure in a commit that is not there")
         erased = {position: by for position, (by, ending) in self.ended.items() if ending == Ending.ERASED}
         erased |= self.folded.struck
         for position, sequence in self.missing:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from ledgerstone.core.values import MAX_LIST, Act, Scope
+from ledgerstone.core.values import ACCEPTED_CODES, MAX_LIST, Act, Scope
 from ledgerstone.entrypoints import host, projects
 from ledgerstone.entrypoints.frame import FINDINGS, MCP_HINT, YES, Door, moment, verb
 from ledgerstone.errors import LedgerstoneError, NamespaceError, UsageError
@@ -19,8 +19,6 @@ from ledgerstone.errors import LedgerstoneError, NamespaceError, UsageError
 if TYPE_CHECKING:
     from ledgerstone.core.values import Finding, Report
 
-# What a store that is taken as it is may lack or bring back.
-ACCEPTED: Final = frozenset({"anchor", "erased"})
 HOSTS: Final = ("claude-code", "codex", "cursor", "vscode")
 
 
@@ -138,7 +136,7 @@ def verify(door: Door, *, full: bool, accept: bool, expected: str | None, yes: b
             full=full or asked, accept=accept and not asked, expected=head, progress=progress, found=tell
         )
         # Nobody is asked about a store that is not sound: it is not taken.
-        if asked and ACCEPTED.issuperset(finding.code for finding in report.findings):
+        if asked and ACCEPTED_CODES.issuperset(finding.code for finding in report.findings):
             for finding in report.findings[len(told) :]:
                 tell(finding)
             above = ", and give up what is named above" if told else ""
@@ -170,7 +168,7 @@ def rebuild(door: Door) -> None:
         report = memory.rebuild()
     _report(door, report, "rebuilt from ")
     for what in report.mended:
-        door.say(f"put right in the schema: {shown.one_line(what)}")
+        door.say(f"put right: {shown.one_line(what)}")
     if host.words_alone(door.settings()) is None:
         door.say("what was indexed by meaning is indexed anew by: ledgerstone index")
 

@@ -329,16 +329,12 @@ class SqliteWriter(SqliteReader):
         self._connection.execute("DELETE FROM setting")
         self._connection.execute("INSERT INTO setting(name, value) VALUES('analyzer', ?)", (analyzer,))
 
-    def clear_derived(self, number: int) -> None:
-        """Drop all derived rows of a chain but those of the word index; its canonical rows stay."""
-        execute = self._connection.execute
-        self.clear_vectors(number)
-        bounds = span(number)
-        for table in ("record", "node", "words"):
-            execute(f"DELETE FROM {table} WHERE row BETWEEN ? AND ?", bounds)
-        execute("DELETE FROM link WHERE source BETWEEN ? AND ?", bounds)
-        for table in ("catalog", "idempotency", "frequency", "corpus"):
-            execute(f"DELETE FROM {table} WHERE number = ?", (number,))
+    def clear_derived(self) -> tuple[str, ...]:
+        """Drop all derived rows but those of the word index; returns in words what of them no chain accounted for."""
+        strays = inspecting.strays(self._connection)
+        for table in inspecting.DERIVED:
+            self._connection.execute(f"DELETE FROM {table}")
+        return tuple(strays)
 
     def restore_derived(self, number: int, derived: Derived) -> None:
         """Write the derived rows of a replayed chain."""

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 import apsw
 
+from ledgerstone.core.rendering import count
 from ledgerstone.store.schema import ROW_BITS, copy_index
 
 # Every table that holds rows of a chain, and which chain a row belongs to.
-_TABLES: Final = (
-    *((table, f"row >> {ROW_BITS}") for table in ("header", "entry", "content", "signature", "tile")),
-    *((table, f"row >> {ROW_BITS}") for table in ("record", "node", "words", "vector")),
-    ("link", f"source >> {ROW_BITS}"),
-    *((table, "number") for table in ("catalog", "idempotency", "frequency", "corpus", "vectored")),
-)
+_HISTORY: Final = dict.fromkeys(("header", "entry", "content", "signature", "tile"), f"row >> {ROW_BITS}")
+DERIVED: Final = {
+    **dict.fromkeys(("record", "node", "words", "vector"), f"row >> {ROW_BITS}"),
+    "link": f"source >> {ROW_BITS}",
+    **dict.fromkeys(("catalog", "idempotency", "frequency", "corpus", "vectored"), "number"),
+}
 # What is noted of the file beside its chains: what cut its words, and that a commit of unknown fate was looked for.
 _UNKNOWN: Final = "SELECT name FROM setting WHERE name NOT IN ('analyzer', 'settled')"
+_OVERWRITES: Final = "SELECT v FROM postings_config WHERE k = 'secure-delete'"
 # Every word of the index with every text that holds it, as rows.
 _POSTED: Final = "CREATE VIRTUAL TABLE IF NOT EXISTS temp.posted USING fts5vocab(main, postings, instance)"
 # The leaves of the index, by segment and page: their sizes, and where the words that begin on them are listed.
@@ -37,20 +39,36 @@ _MAGIC: Final = b"SQLite format 3"
 _SIZES: Final = (1, 2, 3, 4, 6, 8)
 
 
-def sound(connection: apsw.Connection) -> list[str]:
-    """What SQLite's own check finds wrong with the file, and what no chain accounts for."""
-    found = integrity(connection)
-    for table, column in _TABLES:
-        sql = f"SELECT count(*) FROM {table} WHERE {column} NOT IN (SELECT number FROM chain)"
-        strays: int = connection.execute(sql).get
-        if strays:
-            found.append(f"{strays} rows of {table} belong to no chain")
-    for (name,) in connection.execute(_UNKNOWN):
-        found.append(f"the setting {name!r} is none of this program's")
+def amiss(connection: apsw.Connection) -> Iterator[tuple[str, str]]:
+    """What is wrong with the file beside its chains: what SQLite's own check finds, and what no chain accounts for.
+
+    Each with the code of its finding.
+    """
+    for line in integrity(connection):
+        yield "file", line
+    for line in _unowned(connection, _HISTORY):
+        yield "chain", line
+    for line in strays(connection):
+        yield "stray", line
     lost = "SELECT count(*) FROM record WHERE printf('%016X', prefix) != hex(substr(digest, 1, 8))"
     if connection.execute(lost).get:
-        found.append("records cannot be found by their digests")
-    return found
+        yield "record", "records cannot be found by their digests"
+    if connection.execute(_OVERWRITES).get != 1:
+        yield "index", "the word index does not overwrite what it forgets"
+
+
+def strays(connection: apsw.Connection) -> list[str]:
+    """The derived rows that no chain accounts for, and the settings that are none of this program's."""
+    unknown = [f"the setting {name!r} is none of this program's" for (name,) in connection.execute(_UNKNOWN)]
+    return [*_unowned(connection, DERIVED), *unknown]
+
+
+def _unowned(connection: apsw.Connection, tables: Mapping[str, str]) -> Iterator[str]:
+    for table, column in tables.items():
+        sql = f"SELECT count(*) FROM {table} WHERE {column} NOT IN (SELECT number FROM chain)"
+        rows: int = connection.execute(sql).get
+        if rows:
+            yield f"{count(rows, 'row')} of {table} {'belongs' if rows == 1 else 'belong'} to no chain"
 
 
 def integrity(connection: apsw.Connection) -> list[str]:

@@ -97,7 +97,7 @@ def _known(values: tuple[Any, ...]) -> Known:
             depth,
             key,
             expires,
-            bool(sealed),
+            sealed == 1,
             content_bytes,
             _place(by),
             _ENDINGS[ending],
@@ -376,8 +376,9 @@ class SqliteReader:
 
     def links(self, number: int) -> Iterator[tuple[int, int, int]]:
         sql = "SELECT source, row, covers FROM link WHERE source BETWEEN ? AND ?"
+        base = number << _BITS
         for source, row, covers in self._connection.execute(sql, span(number)):
-            yield source & _MASK, row & _MASK, covers
+            yield source - base, row - base, covers
 
     def lookup(self, number: int, noun: str, value: str) -> list[Listed]:
         sql = (
@@ -554,9 +555,9 @@ class SqliteReader:
         """
         return inspecting.posted(self._connection)
 
-    def sound(self) -> list[str]:
-        """What is wrong with the file as such, and what no chain accounts for."""
-        return inspecting.sound(self._connection)
+    def amiss(self) -> Iterator[tuple[str, str]]:
+        """What is wrong with the file as such, and what no chain accounts for; each with the code of its finding."""
+        return inspecting.amiss(self._connection)
 
     def held(self, pieces: Iterable[bytes]) -> dict[bytes, set[str]]:
         """In which tables some pieces of text stand; the word index aside."""
