@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import resource
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -55,6 +56,32 @@ def test_a_full_volume_refuses_writes_answers_reads_and_takes_writes_when_freed(
         assert all(memory.get(address).text for address in addresses)
     assert len(addresses) >= 8
     assert report(path).ok
+
+
+@contextmanager
+def nothing_grows() -> Iterator[None]:
+    """No file of this process gets another byte, as on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_store_is_opened_on_a_full_disk_only_beside_others(tmp_path: Path) -> None:
+    """Without room for what its readers share it is refused, with what to look at; where that is there, it is read."""
+    path = tmp_path / "store.db"
+    with open_memory(path) as memory:
+        first = memory.remember("the harbor lights", scope=Scope.USER).record
+
+    with nothing_grows(), pytest.raises(UnavailableError) as refused:
+        open_memory(path, create=False)
+    with open_memory(path, create=False), nothing_grows(), open_memory(path, create=False) as other:
+        read = other.get(first.address).text
+
+    assert "ledgerstone doctor" in refused.value.hint
+    assert read == "the harbor lights"
 
 
 def test_forgetting_on_a_full_volume_is_done_or_refused_and_works_when_freed(volume: Volume) -> None:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 # Below this much room a write may soon be refused, and below this much an erasure too, which needs some.
 LITTLE_ROOM: Final = 256 * 1024 * 1024
 NO_ROOM: Final = 16 * 1024 * 1024
+# And below this much an opening where nobody has the store open: SQLite's file of what they share takes that.
+SHARED: Final = 32 * 1024
 # SQLite folds its log in every 1,000 pages; so much that is not means that somebody keeps it from that.
 MANY_PAGES: Final = 2_000
 MAX_USERS: Final = 8
@@ -159,7 +161,8 @@ def _room(path: Path) -> Check:
         return Check("room", "warning", f"the room left at {there} is not known: {error.strerror}")
     if free < LITTLE_ROOM:
         state: State = "fault" if free < NO_ROOM else "warning"
-        return Check("room", state, f"only {_size(free)} left on the disk", "make room: writes will be refused")
+        refused = "writes, and programs that open the store" if free < SHARED else "writes"
+        return Check("room", state, f"only {_size(free)} left on the disk", f"make room: {refused} will be refused")
     return Check("room", "ok", f"{_size(free)} left on the disk")
 
 

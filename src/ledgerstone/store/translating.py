@@ -40,7 +40,9 @@ def _translate(error: BaseException) -> None:
         case apsw.NotADBError():
             raise FormatError(f"not a Ledgerstone store: {error}") from error
         case apsw.FullError() | apsw.IOError() | apsw.CantOpenError() | apsw.ReadOnlyError() | apsw.PermissionsError():
-            raise UnavailableError(f"the store cannot be used: {error}", hint="nothing was changed") from error
+            raise UnavailableError(
+                f"the store cannot be used: {error}", hint="nothing was changed; see to its disk: ledgerstone doctor"
+            ) from error
         case UnicodeEncodeError():
             raise UsageError("text: valid Unicode, without lone surrogates") from error
         case apsw.SQLError() | UnicodeDecodeError():
