@@ -195,3 +195,15 @@ def test_a_known_project_at_a_new_place_is_confirmed_once(bound: Desk, monkeypat
     assert b"Is this checkout yours?" in refused.out
     monkeypatch.chdir(bound.home / "second")
     assert bound.ask("remember", "z")["namespace"] == project
+
+
+def test_how_far_a_verification_is_stands_there_once(bound: Desk) -> None:
+    """At a terminal each count is drawn once, and taken away in the end; in a pipe nothing is drawn."""
+    bound.ask("remember", "x")
+
+    drawn = bound.sit("verify", "--full").out.split(b"\x1b[K")
+
+    counts = [part for part in drawn if part.endswith(b"commits\r")]
+    assert counts
+    assert len(counts) == len(set(counts))
+    assert b"\x1b[K" not in bound.run("verify", "--full").out

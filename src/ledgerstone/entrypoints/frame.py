@@ -105,10 +105,13 @@ class Door:
     def progress(self, what: str) -> Iterator[Callable[[int, int], None]]:
         """Something to tell how much is done, and of how much; shown on standard error, at a terminal only."""
         shown = not self.json and sys.stderr.isatty()
+        line = ""
 
         def tell(done: int, total: int) -> None:
-            if shown:
-                click.echo(f"\x1b[K{done:,} of {total:,} {what}\r", err=True, nl=False)
+            nonlocal line
+            before, line = line, f"\x1b[K{done:,} of {total:,} {what}\r"
+            if shown and line != before:
+                click.echo(line, err=True, nl=False)
 
         try:
             yield tell
