@@ -528,8 +528,6 @@ def _remedy(codes: set[str]) -> str:
             "keep a copy of the file; ledgerstone rebuild makes anew what is derived, or changes nothing and says that "
             "history is damaged: then restore a backup: ledgerstone restore FILE"
         )
-    if codes == {"receipt"}:
-        return "history is as it was; only a backup has what the receipts said: ledgerstone restore FILE"
     return "history itself is damaged: keep the file as it is, and restore a backup: ledgerstone restore FILE"
 
 
@@ -569,9 +567,11 @@ class Report:
         codes = {finding.code for finding in self.findings}
         if not codes:
             return None
-        wrong = codes - ACCEPTED_CODES - {"expected", "other"}
+        wrong = codes - ACCEPTED_CODES - {"expected", "other", "receipt"}
         if wrong:
             return _remedy(wrong)
+        if "receipt" in codes:
+            return "history is as it was; only a backup has what the receipts said: ledgerstone restore FILE"
         if "other" in codes:
             return "put this path's own file back; how another store is accepted here says: ledgerstone doctor"
         if codes & ACCEPTED_CODES:
