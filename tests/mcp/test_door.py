@@ -550,7 +550,7 @@ def test_a_missing_store_is_an_answer(bare: Home) -> None:
         talk("remember", memory="now there is one")
 
     assert all(
-        (error["code"], error["hint"]) == ("unavailable", "for the user: run: ledgerstone init") for error in errors
+        (error["code"], error["hint"]) == ("unavailable", "the user can run: ledgerstone init") for error in errors
     )
 
 
@@ -665,7 +665,7 @@ def test_recall_says_how_much_meaning_has_not_seen_yet(home: Home, talk: Talk) -
         memory.index_vectors()
         caught_up = talk("recall", query="bakery", max_bytes=1024)
 
-    assert behind["notices"] == ["semantic: degraded: 23 of 151 not yet indexed; run: ledgerstone index"]
+    assert behind["notices"] == ["semantic: degraded: 23 of 151 not yet indexed; the user can run: ledgerstone index"]
     assert len(json.dumps(behind, separators=(",", ":")).encode()) <= 1024
     assert "notices" not in caught_up
     assert caught_up["items"][0]["text"] == "We buy bread on Saturdays."

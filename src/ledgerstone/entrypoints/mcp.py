@@ -244,7 +244,7 @@ def memory_get(
             missing.append(one)
             continue
         if not notices and found.notices:
-            notices = list(found.notices)
+            notices = list(map(_for_agent, found.notices))
             room -= _size({"notices": notices})
         record = wire.record(replace(found, notices=()))
         fits = _part(record, start=offset, room=room)
@@ -431,6 +431,8 @@ class _Exact(FuncMetadata):
 
 
 def _answer(value: dict[str, Any], *, is_error: bool = False) -> CallToolResult:
+    if "notices" in value:
+        value = {**value, "notices": list(map(_for_agent, value["notices"]))}
     return CallToolResult(
         content=[TextContent(type="text", text=_compact(value))], structured_content=value, is_error=is_error
     )
@@ -473,7 +475,8 @@ def _lean(schema: dict[str, Any]) -> dict[str, Any]:
 _UNSAID: Final = {"title", "anyOf", "default", "minimum", "maximum", "minItems", "maxItems"}
 
 
-# What a hint says to run, and the tool or argument that does the same; what no tool does is left out beside it.
+# What a hint says to run, and the tool or argument that does the same, or who can; what no tool does is left out beside
+# it.
 _TOOL_FOR: Final = {
     re.compile(r", and ledgerstone recall --tasks ADDRESS .* to settle"): "",
     re.compile(r", or: ledgerstone --session NAME"): "",
@@ -482,6 +485,7 @@ _TOOL_FOR: Final = {
     re.compile(r"ledgerstone list --key NAME"): "memory_recall with that key",
     re.compile(r"ledgerstone history (\S+)"): r"memory_get \1",
     re.compile(r"--covers ADDRESS"): "covers",
+    re.compile(r"\brun: (?=ledgerstone )"): "the user can run: ",
 }
 
 
@@ -531,10 +535,13 @@ class _Door(MCPServer[_House]):
 
 
 def _for_agent(hint: str) -> str:
-    """A hint as somebody can follow it who has tools and no command line: by a tool, else through the user."""
+    """A hint or notice as somebody can follow it who has tools and no command line: by a tool, or through the user."""
     for command, tool in _TOOL_FOR.items():
         hint = command.sub(tool, hint)
-    return f"for the user: {hint}" if "ledgerstone " in hint and "the user" not in hint else hint
+    return f"for the user: {hint}" if "ledgerstone " in hint and not _PERSON.search(hint) else hint
+
+
+_PERSON: Final = re.compile(r"\b(the user|a person)\b")
 
 
 def _misused(tool: str, error: ValidationError) -> UsageError:
