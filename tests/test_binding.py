@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -19,6 +20,7 @@ from ledgerstone import (
     Record,
     Scope,
 )
+from ledgerstone.identity import VISIBLE_SCOPES
 from tests.memories import (
     ADA,
     BOB,
@@ -91,14 +93,15 @@ def test_an_unresolved_project_slides_nowhere(scratch: Scratch, caller: Caller) 
 
 
 @pytest.mark.parametrize("hints", [ProjectHints(explicit="ns_0000000000000000"), ProjectHints(binding="elsewhere")])
-def test_a_project_named_outright_that_is_not_there_is_refused_by_reads_too(
+def test_a_project_named_outright_that_is_not_there_is_refused_by_reads_and_by_writes_of_every_scope(
     scratch: Scratch, hints: ProjectHints
 ) -> None:
     """Whoever names a project wants that one; what is bound can still be asked, and one that is there is taken."""
     there = scratch.by(ADA).remember("Cedar.").record.namespace
     lost = scratch.by(replace(ADA, project=hints))
 
-    for ask in (lambda: lost.recall("cedar"), lost.list_records, lost.audit, lambda: lost.remember("Cedar.")):
+    kept = [partial(lost.remember, "Cedar.", scope=scope) for scope in (None, *VISIBLE_SCOPES)]
+    for ask in (lambda: lost.recall("cedar"), lost.list_records, lost.audit, *kept):
         with pytest.raises(NotFoundError, match="no namespace") as refused:
             ask()
         assert refused.value.hint == "it was named as the project; those there are: ledgerstone namespaces"

@@ -187,8 +187,15 @@ class Identity:
 
         ``namespace`` is an id that the host passes on; it must exist for this caller. Without a scope: the
         project when the host gave any hint of one, else the session; never anything wider. Raises NamespaceError
-        when the hints do not lead to exactly one place.
+        when the hints do not lead to exactly one place, and NotFoundError, whatever the scope, for a project that the
+        host named outright and that is not there for this caller.
         """
+        hints = self.caller.project
+        if hints is not None and (hints.explicit, hints.binding) != (None, None):
+            self._project()
+        return self._target(scope, namespace)
+
+    def _target(self, scope: Scope | None, namespace: str | None = None) -> Target:
         if namespace is not None:
             entry = self.namespace(namespace) if self.exists(namespace) else None
             if entry is None or scope not in {None, entry.scope}:
@@ -309,7 +316,7 @@ class Identity:
             if scope is Scope.SESSION and self.caller.session is None:
                 continue
             try:
-                target = self.target(scope)
+                target = self._target(scope)
             except CorruptionError:
                 raise
             except LedgerstoneError as error:
