@@ -77,9 +77,12 @@ def restored(backup: Path, path: Path, *, caller: Caller = OWNER, keys: Keyring 
     return Memory.restore(backup, path, keys=keys, caller=caller, state=path.parent / "state", clock=later, **options)
 
 
-def imported(lines: list[bytes], path: Path, *, caller: Caller = OWNER, keys: Keyring = KEYS) -> Moved:
+def imported(
+    lines: list[bytes], path: Path, *, caller: Caller = OWNER, keys: Keyring = KEYS, dry_run: bool = False
+) -> Moved:
     """Import, on this machine."""
-    return Memory.import_lines(iter(lines), path, keys=keys, caller=caller, state=path.parent / "state", clock=later)
+    state = path.parent / "state"
+    return Memory.import_lines(iter(lines), path, keys=keys, caller=caller, state=state, dry_run=dry_run, clock=later)
 
 
 def exported(path: Path, namespace: str | None = None) -> list[bytes]:
@@ -541,6 +544,25 @@ def test_an_import_makes_the_same_store(home: Home, tmp_path: Path) -> None:
     assert answers(path, home) == answers(home.path, home)
     assert exported(path) == lines
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_an_import_can_be_tried(home: Home, tmp_path: Path) -> None:
+    """It says what would be added, and adds nothing: not to a store, and not where none is."""
+    older = exported(home.path)
+    copy = tmp_path / "copy" / "store.db"
+    copy.parent.mkdir()
+    imported(older, copy)
+    said(home.path, "one thing more")
+    newer, before = exported(home.path), dump(copy)
+
+    tried = imported(newer, copy, dry_run=True)
+    nowhere = imported(newer, tmp_path / "no" / "store.db", dry_run=True)
+
+    assert list((tried.new or {}).values()) == [1]
+    assert sum((nowhere.new or {}).values()) == nowhere.commits
+    assert dump(copy) == before
+    assert not (tmp_path / "no" / "store.db").exists()
+    assert imported(newer, copy).new == tried.new
 
 
 def test_importing_twice_changes_nothing(home: Home, tmp_path: Path) -> None:

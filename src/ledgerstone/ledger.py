@@ -43,7 +43,7 @@ RETIRED_HINT: Final = (
 READ_ONLY_HINT: Final = "name the key file by LEDGERSTONE_KEY_FILE; a key is never made for an existing store"
 
 
-class _UndoneError(Exception):
+class UndoneError(Exception):
     """The end of a block that was only to be judged."""
 
 
@@ -131,14 +131,14 @@ class Ledger:
         """
         with self._noting(caller) as denials:
             keys = self.keyring
-            with suppress(_UndoneError), self.store.write() as writer:
+            with suppress(UndoneError), self.store.write() as writer:
                 since = self.tick()
                 self._fence(writer, None, since)
                 reading = self._follow(keys, Reading(writer, keys, self.heads, self.clock(), self._anchored(since)))
                 block = self._block(writer, reading, caller, denials)
                 yield block
                 if dry_run:
-                    raise _UndoneError
+                    raise UndoneError
             if not dry_run:
                 block.warning = self.remember_heads(reading.committed, writer.left)
 

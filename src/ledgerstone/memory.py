@@ -642,6 +642,7 @@ class Memory:
         caller: Caller,
         state: str | Path | None = None,
         accept: bool = False,
+        dry_run: bool = False,
         anywhere: bool = False,
         clock: Callable[[], int] = _now,
         entropy: Callable[[int], bytes] = os.urandom,
@@ -651,11 +652,11 @@ class Memory:
         Everything is verified before any of it shows; a public key suffices for that. An export of one namespace makes
         a store of its own, which takes the signing key: it says what it goes on without. What is here already changes
         nothing. A store that went on otherwise is a ConflictError. What was erased on this machine does not come
-        back. Adding takes admin; for ``accept`` see ``restore``.
+        back. Adding takes admin; for ``accept`` see ``restore``. With ``dry_run`` all is judged, and nothing changed.
         """
         where = _place(path, anywhere=anywhere)
         opening = moving.Opening(keys, caller, _folder(state), clock, entropy)
-        return moving.import_lines(lines, where, opening, accept=accept)
+        return moving.import_lines(lines, where, opening, accept=accept, dry_run=dry_run)
 
     def records(self, namespace: str | None = None) -> Exported[Record]:
         """Every current record, of the whole store or of one namespace, oldest first, each proven. As ``export``."""

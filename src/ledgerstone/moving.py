@@ -6,7 +6,7 @@ Whatever is to stand at a path is made beside it first, verified there, and exch
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from shlex import quote
 from typing import Final, Generic, NamedTuple, TypeVar
@@ -31,7 +31,7 @@ from ledgerstone.errors import (
 )
 from ledgerstone.following import check_fits
 from ledgerstone.identity import Identity
-from ledgerstone.ledger import Ledger
+from ledgerstone.ledger import Ledger, UndoneError
 from ledgerstone.past import SnapshotFacts
 from ledgerstone.reading import Heads, Reading
 from ledgerstone.store import alone, copy_store, open_store
@@ -206,12 +206,12 @@ def _check_own(draft: Path, source: Path) -> None:
         )
 
 
-def import_lines(given: Iterable[bytes], path: Path, opening: Opening, *, accept: bool) -> Moved:
+def import_lines(given: Iterable[bytes], path: Path, opening: Opening, *, accept: bool, dry_run: bool) -> Moved:
     """See ``Memory.import_lines``."""
     if path.exists():
         ledger = opening.ledger(path)
         try:
-            return _merge(given, path, ledger, opening.caller)
+            return _merge(given, path, ledger, opening.caller, dry_run=dry_run)
         finally:
             ledger.close()
     with _draft(path, opening) as draft:
@@ -226,24 +226,30 @@ def import_lines(given: Iterable[bytes], path: Path, opening: Opening, *, accept
                 _part(Ledger(store, opening.keyring, opening.clock, opening.entropy, None), opening.caller)
         finally:
             store.close()
-        return _put(draft, path, opening, accept=accept, discard=False, confirm=None)._replace(new=taken.commits)
+        moved = _put(draft, path, opening, accept=accept, dry_run=dry_run)
+        return moved._replace(new=taken.commits)
 
 
-def _merge(given: Iterable[bytes], path: Path, ledger: Ledger, caller: Caller) -> Moved:
+def _merge(given: Iterable[bytes], path: Path, ledger: Ledger, caller: Caller, *, dry_run: bool) -> Moved:
     """Take what is new of an export into the store that is there."""
     with ledger.reads(caller) as (reading, identity):
         identity.authorize(Act.ADMIN, identity.store_place)
     gone = frozenset() if ledger.anchors is None else ledger.anchors.erased(intended=True)
     notices: list[str] = []
-    with ledger.store.write() as writer:
+    with suppress(UndoneError), ledger.store.write() as writer:
         taken = transcript.take(writer, given, gone)
         if taken.commits:
             _rebuilt(writer, ledger.keyring)
             reading = Reading(writer, ledger.keyring, Heads(), ledger.clock())
             _may_erase(reading, Identity(reading, caller, []), taken.returned)
+        if dry_run:
+            heads = _heads(writer)
+            raise UndoneError
         if taken.struck:
             # Before the commit: whoever dies over it has said so.
             forgetting.remembering(ledger, lambda anchors: anchors.intend(taken.struck))
+    if dry_run:
+        return _moved(path, heads)._replace(new=taken.commits)
     if taken.struck:
         notices += forgetting.remembering(ledger, lambda anchors: forgetting.erased_now(anchors, taken.struck))
         notices += ledger.scrub()
@@ -313,8 +319,9 @@ def _put(
     opening: Opening,
     *,
     accept: bool,
-    discard: bool,
-    confirm: Callable[[], None] | None,
+    discard: bool = False,
+    confirm: Callable[[], None] | None = None,
+    dry_run: bool = False,
 ) -> Moved:
     """Prove the store in a draft, let it say what it gives up, erase what was erased here, and put it in its place."""
     ledger, known = opening.ledger(draft), opening.anchors(path)
@@ -344,6 +351,8 @@ def _put(
         erased_now = frozenset() if ledger.anchors is None else ledger.anchors.erased() - before
     finally:
         ledger.close()
+    if dry_run:
+        return _moved(path, heads)
     if confirm is not None:
         if path.exists():
             # In use it is refused as well, and nobody is asked for nothing.

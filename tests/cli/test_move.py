@@ -296,3 +296,15 @@ def test_adding_to_a_store_is_asked_for(bound: Desk, tmp_path: Path) -> None:
     assert b"Add what is new in" in no.out
     assert b"Add what is new in" not in fresh.out
     assert bound.sit("import", target, "--yes").code == 0
+
+
+def test_nobody_is_asked_about_an_export_that_is_refused(bound: Desk, tmp_path: Path) -> None:
+    """It is judged before anybody is asked, and judging adds nothing."""
+    bound.ask("remember", "one")
+    whole, cut = tmp_path / "all.jsonl", tmp_path / "cut.jsonl"
+    assert bound.sit("export", str(whole)).code == 0
+    cut.write_bytes(whole.read_bytes()[:-40])
+
+    refused = bound.sit("import", str(cut), types="y\n")
+
+    assert (refused.code, b"Add what is new in" in refused.out) == (4, False), refused.out

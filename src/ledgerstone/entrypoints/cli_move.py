@@ -121,10 +121,14 @@ def import_(door: Door, source: str, *, accept: bool, yes: bool) -> None:
 
     from ledgerstone.memory import Memory
 
-    with _input(source) as lines:
-        if settings.store.exists():
-            door.confirm(f"Add what is new in {source} to {settings.store}?", yes=yes)
-        moved = Memory.import_lines(lines, settings.store, accept=accept, **given)
+    def take(*, dry_run: bool = False) -> Moved:
+        with _input(source) as lines:
+            return Memory.import_lines(lines, settings.store, accept=accept, dry_run=dry_run, **given)
+
+    if settings.store.exists():
+        moved = door.confirmed(f"Add what is new in {source} to {settings.store}?", take, yes=yes)
+    else:
+        moved = take()
     _tell(door, _with_its_key(moved, settings), {})
 
 
