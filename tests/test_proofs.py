@@ -274,7 +274,7 @@ def test_only_the_right_key_counts_for_both(scratch: Scratch, ada: Memory) -> No
 
 
 def test_the_script_runs_alone(scratch: Scratch, ada: Memory, tmp_path: Path) -> None:
-    """With a proof and a key it prints what is proven; what is wrong ends with 1, a slip with 2."""
+    """With a proof and a key it prints what is proven; what is wrong ends with 1, a slip with 2, in one line."""
     file = tmp_path / "record.proof"
     file.write_bytes(ada.prove(ada.remember("a note").record.address))
     key = next(iter(scratch.keys.public.values())).hex()
@@ -283,13 +283,16 @@ def test_the_script_runs_alone(scratch: Scratch, ada: Memory, tmp_path: Path) ->
         done = subprocess.run(
             [sys.executable, "-I", SCRIPT, *arguments], capture_output=True, text=True, check=False, cwd=tmp_path
         )
-        return done.returncode, done.stdout
+        return done.returncode, done.stdout or done.stderr
 
     code, out = run(str(file), key)
 
     assert (code, json.loads(out)["text"]) == (0, "a note")
     assert run(str(file), "00" * 32)[0] == 1
     assert run(str(file))[0] == 2
+    for slip in ((str(tmp_path / "none"), key), (str(file), "no hex")):
+        code, said = run(*slip)
+        assert (code, said.count("\n")) == (2, 1), said
     assert "ledgerstone" not in {line.split()[1] for line in SCRIPT.read_text().splitlines() if line[:5] == "from "}
 
 

@@ -209,7 +209,7 @@ def test_what_the_library_admits_has_no_fault(tmp_path: Path, seed: int) -> None
 
 
 def test_script_answers_by_its_exit_code(tmp_path: Path) -> None:
-    """As a program: 0 for the golden ledger, 1 with the fault in print for one that was altered."""
+    """As a program: 0 for the golden ledger, 1 with the fault in print for one that was altered, 2 for a slip."""
     altered = tmp_path / "altered.jsonl"
     altered.write_text(ledger.TEXT.replace("uses make", "uses sake"), encoding="utf-8")
 
@@ -217,10 +217,11 @@ def test_script_answers_by_its_exit_code(tmp_path: Path) -> None:
         subprocess.run(
             [sys.executable, "-I", SCRIPT, path, PUBLIC.hex()], capture_output=True, encoding="utf-8", check=False
         )
-        for path in (HERE / "ledger.jsonl", altered)
+        for path in (HERE / "ledger.jsonl", altered, tmp_path / "none")
     ]
 
-    assert [run.returncode for run in runs] == [0, 1]
+    assert [run.returncode for run in runs] == [0, 1, 2]
+    assert runs[2].stderr.count("\n") == 1
     assert f"content\t{PROJECT} entry 1" in runs[1].stdout
 
 

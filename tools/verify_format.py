@@ -1045,8 +1045,14 @@ def main(arguments: list[str]) -> int:
     if len(arguments) < 2:  # noqa: PLR2004 - a ledger and a key
         print(__doc__, file=sys.stderr)
         return 2
-    with Path(arguments[0]).open(encoding="utf-8") as lines:
-        found = Verification(lines, map(bytes.fromhex, arguments[1:]))
+    try:
+        named = [bytes.fromhex(key) for key in arguments[1:]]
+        file = Path(arguments[0]).open(encoding="utf-8")  # noqa: SIM115 - what the block raises is not about opening it
+    except (OSError, ValueError) as error:
+        print(f"a file, then public keys in hex: {error}", file=sys.stderr)
+        return 2
+    with file as lines:
+        found = Verification(lines, named)
     for check, where, message in found.faults:
         print(f"{check}\t{where}\t{message}")
     if found.only is not None:

@@ -251,7 +251,12 @@ def main(arguments: list[str]) -> int:
         return 2
     path, *keys = arguments
     try:
-        proven = verify(Path(path).read_bytes(), map(bytes.fromhex, keys))
+        data, named = Path(path).read_bytes(), [bytes.fromhex(key) for key in keys]
+    except (OSError, ValueError) as error:
+        print(f"a file, then public keys in hex: {error}", file=sys.stderr)
+        return 2
+    try:
+        proven = verify(data, named)
     except Refused as refused:
         print(f"{path}: {refused}")
         return 1
