@@ -17,8 +17,8 @@ MAX_KEPT: Final = 1000
 def whole(target: Path) -> Iterator[Path]:
     """A new file that is there whole or not at all: the block writes the draft it is given, an empty file.
 
-    Mode 0600, and durable when the block has ended. Raises UsageError when the target is there already, or names no
-    file.
+    Mode 0600, and durable when the block has ended. Raises UsageError when the target is there already, names no file,
+    or one in no folder.
     """
     if not target.name:
         raise UsageError(f"{target} is no file", hint="name a file that is not there")
@@ -30,6 +30,8 @@ def whole(target: Path) -> Iterator[Path]:
         make(target)
     except FileExistsError:
         raise UsageError(f"{target} is there already", hint="name a file that is not there") from None
+    except (FileNotFoundError, NotADirectoryError):
+        raise UsageError(f"{target.parent} is no folder", hint="name a file in a folder that is there") from None
     except OSError as error:
         raise UnavailableError(f"{target}: {error.strerror}") from error
     try:
@@ -52,13 +54,19 @@ def beside(target: Path, what: str) -> Path:
     return target.with_name(f".{target.name}.{what}-{os.getpid()}")
 
 
-def sweep(target: Path, what: str) -> None:
-    """Remove what processes that were killed have left under such names, with the logs beside them."""
+def left(target: Path, what: str) -> Iterator[Path]:
+    """What processes that were killed have left under such names, with the logs beside them."""
     start = f".{target.name}.{what}-"
     for each in target.parent.iterdir() if target.parent.is_dir() else ():
         number = each.name.removeprefix(start).partition("-")[0]
         if each.name.startswith(start) and number.isdigit() and not _lives(int(number)):
-            each.unlink(missing_ok=True)
+            yield each
+
+
+def sweep(target: Path, what: str) -> None:
+    """Remove what killed processes have ``left``."""
+    for each in left(target, what):
+        each.unlink(missing_ok=True)
 
 
 def _lives(process: int) -> bool:

@@ -87,6 +87,10 @@ def check_following(path: str | Path) -> None:
         )
 
 
+# What is said of a key that is ``waiting``.
+WAITS: Final = "{} was imported, and waits beside the key file for a store that is signed by it"
+
+
 def waiting(path: str | Path) -> str | None:
     """The id of a key that was imported beside a key file, to follow that once a store says so; None without one."""
     where = _following(Path(path))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -132,6 +133,19 @@ def test_a_log_without_its_store_is_a_fault(bound: Desk, store: Path) -> None:
     log.unlink()
     aside.rename(store)
     assert unwell(bound) == {}
+
+
+def test_what_a_killed_restore_left_is_named(bound: Desk, store: Path) -> None:
+    """It may hold what was erased since; that of a process that runs is none of it."""
+    left, made = (store.with_name(f".{store.name}.new-{number}") for number in (2**22 + 1, os.getppid()))
+    for each in (left, made):
+        each.write_bytes(b"a draft")
+
+    found = unwell(bound)
+
+    assert list(found) == ["draft"]
+    assert found["draft"][0] == "warning"
+    assert str(left) in found["draft"][1]
 
 
 READER = """

@@ -282,6 +282,19 @@ def test_a_setting_that_is_neither_yes_nor_no_is_refused(bound: Desk, monkeypatc
     assert bound.ask("remember", "x")["sequence"]
 
 
+@pytest.mark.parametrize("command", ["backup", "export", "keys export", "prove"])
+def test_a_file_in_no_folder_is_the_callers_to_mend(bound: Desk, command: str) -> None:
+    """Whatever writes a file says alike that the folder is not there, and makes none."""
+    address = bound.ask("remember", "one")["address"]
+    target = bound.home / "none" / "file"
+    words = [*command.split(), *([address] if command == "prove" else []), str(target)]
+
+    done = bound.sit(*words, env=WORDS)
+
+    assert (done.code, f"{target.parent} is no folder".encode() in done.out) == (2, True), done.out
+    assert not target.parent.exists()
+
+
 def test_adding_to_a_store_is_asked_for(bound: Desk, tmp_path: Path) -> None:
     """At a terminal: a no adds nothing. Where no store is, nothing is asked."""
     bound.ask("remember", "one")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import click
 
+from ledgerstone import files
 from ledgerstone.entrypoints import host, projects, shown
 from ledgerstone.entrypoints.frame import MCP_HINT, UNWELL, Door, verb
 from ledgerstone.errors import LedgerstoneError, StoreError, UnavailableError
@@ -136,6 +137,9 @@ def _surroundings(settings: host.Settings) -> Iterator[Check]:
     if log.exists() and not settings.store.exists():
         says = f"{log} is the log of a store that is gone, and may hold its newest commits"
         yield Check("log", "fault", says, "put the store's file back beside it, or move the log away")
+    for draft in sorted(files.left(settings.store, "new")):
+        says = f"{draft} was left by a restore or an import that was killed, and may hold what was erased since"
+        yield Check("draft", "warning", says, "remove it; the next one does so too")
 
 
 def _place(settings: host.Settings) -> Check:
@@ -210,6 +214,7 @@ def _opened(door: Door, settings: host.Settings, answer: dict[str, Any]) -> Iter
     commits, spaces = shown.count(found["sequence"] + 1, "commit"), shown.count(found["namespaces"], "namespace")
     yield Check("store", "ok", f"{found['store']}: {commits} in its own chain, {spaces}")
     yield _writing(settings, found)
+    yield from _waiting(settings)
     yield _log(settings.store, found["log"])
     yield meaning
     yield _anchor(settings, found, known)
@@ -228,6 +233,14 @@ def _writing(settings: host.Settings, found: Mapping[str, Any]) -> Check:
         return Check("key", "warning", "nothing can be written where the store is; it is only read", hint)
     why = "it was asked to" if settings.read_only else f"no key file is at {settings.key_file}"
     return Check("key", "ok" if settings.read_only else "warning", f"the store is only read: {why}")
+
+
+def _waiting(settings: host.Settings) -> Iterator[Check]:
+    from ledgerstone.keys import WAITS, waiting
+
+    follows = waiting(settings.key_file)
+    if follows is not None:
+        yield Check("key", "ok", WAITS.format(follows))
 
 
 def _meaning(settings: host.Settings, memory: Memory, answer: dict[str, Any]) -> Check:
