@@ -37,7 +37,7 @@ def test_keys_says_of_a_key_that_it_does_not_sign_the_store_here(bound: Desk, ke
     other = tmp_path / "other" / "config" / "key.json"
     strange = bound.run("keys", "--json", env={"LEDGERSTONE_KEY_FILE": str(other)})
 
-    assert b"does not sign" in retired.out
+    assert b"retired, store commit" in retired.out
     assert f"{new} signs the store at" in retired.err
     assert (foreign.code, strange.code) == (0, 0)
     answer = json.loads(strange.out)

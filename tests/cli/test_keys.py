@@ -96,12 +96,16 @@ def test_a_container_reads_by_a_pin_before_and_after_a_rotation(
 
     monkeypatch.setenv("LEDGERSTONE_HOME", str(tmp_path / "container"))
     monkeypatch.setenv("LEDGERSTONE_STORE", str(copy))
-    monkeypatch.setenv("LEDGERSTONE_PUBLIC_KEY", old if pin == "old" else new)
+    pinned = old if pin == "old" else new
+    monkeypatch.setenv("LEDGERSTONE_PUBLIC_KEY", pinned)
     monkeypatch.setenv("LEDGERSTONE_READ_ONLY", "yes")
 
     assert {each["text"] for each in bound.ask("list")["items"]} >= {"the kettle is copper", "the pot is tin"}
     assert bound.ask("verify")["findings"] == []
     assert bound.refuse("remember", "the pan is iron")[0] != 0
+    assert ("retired, store commit" in bound.run("keys").out.decode().partition(pinned)[2].partition("\n")[0]) == (
+        pin == "old"
+    )
 
 
 def test_a_key_file_is_named_by_the_environment(bound: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,6 +166,7 @@ def test_a_rotation_never_takes_a_key_that_was_imported(bound: Desk, tmp_path: P
     assert bound.run("keys", "import", str(tmp_path / "leaked.key"), env=WORDS).code == 0
     named = str(Keyring(leaked).signer)
     assert any(named in notice and "waits" in notice for notice in bound.ask("keys")["notices"])
+    assert any(named in check["says"] and "waits" in check["says"] for check in bound.ask("doctor")["checks"])
 
     refused = bound.sit(*ROTATE)
     first.with_name(f"{first.name}.next").rename(tmp_path / "aside")

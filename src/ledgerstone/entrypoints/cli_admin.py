@@ -469,27 +469,24 @@ def keys(door: Door) -> None:
         return
     settings = door.settings()
 
-    from ledgerstone.keys import describe, waiting
+    from ledgerstone.keys import WAITS, describe, waiting
 
     found = describe(host.keyring(settings))
     signs, retired, notices = _in_force(door, settings)
+    ended = {key["key"]: f"retired, store commit {key['sequence']}" for key in retired}
     here = set()
     rows = []
     for key in found:
-        word = "only checks" if not key["signs"] else "does not sign"
+        word = ended.get(key["key"], "does not sign" if key["signs"] else "only checks")
         key["signs"] = key["signs"] and signs in {None, key["key"]}
         here.add(key["key"])
         rows.append((str(key["key"]), str(key["public"]), "signs" if key["signs"] else word))
-    rows += [
-        (key["key"], key["public"], f"retired, store commit {key['sequence']}")
-        for key in retired
-        if key["key"] not in here
-    ]
+    rows += [(key["key"], key["public"], ended[key["key"]]) for key in retired if key["key"] not in here]
     if signs and signs not in here:
         notices.append(f"{signs} signs the store at {settings.store}")
     follows = waiting(settings.key_file)
     if follows is not None:
-        notices.append(f"{follows} was imported, and waits beside the key file for a store that is signed by it")
+        notices.append(WAITS.format(follows))
     answer = {
         "keys": found,
         **({"retired": retired} if retired else {}),

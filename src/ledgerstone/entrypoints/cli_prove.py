@@ -83,7 +83,7 @@ def verify_proof(door: Door, file: str, keys: tuple[str, ...]) -> None:
 
     attested = check(given(file, MAX_PROOF_BYTES), keyring)
     door.answer(wire.attested(attested), lambda: shown.columns(_rows(attested)))
-    whose = "a key that was named" if keys else "the key of this host"
+    whose = "a key that was named" if keys else "the key of this host" if keyring.signer else "the pinned key"
     door.say(f"it holds: every byte fits, and {whose} signed it")
     if attested.text is not None:
         door.say(NOTICE)
