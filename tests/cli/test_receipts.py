@@ -29,12 +29,14 @@ def test_a_recall_explains_itself_when_asked_to(bound: Desk) -> None:
     address = bound.ask("remember", "Deploys go out on Tuesdays")["address"]
 
     found = bound.ask("recall", "deploys", "--explain")
-    shown = bound.run("recall", "deploys", "--explain").out.decode()
+    said = bound.run("recall", "deploys", "--explain")
+    shown = said.out.decode()
     code, refused = bound.refuse("recall", "deploys", "--explain", "--format", "markdown")
 
     assert found["explained"] == bound.ask("explain", found["receipt"])
     assert [item["id"] for item in found["items"]] == [address]
     assert shown.index("    Deploys go out") < shown.index("receipt    rcp_") < shown.index(f"{address}  lexical")
+    assert "rcp_" not in said.err
     assert (code, refused["code"]) == (2, "usage")
     assert len(bound.ask("receipts")["receipts"]) == 2
 

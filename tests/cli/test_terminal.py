@@ -172,9 +172,11 @@ def test_no_color_is_respected(bound: Desk) -> None:
     assert b"\x1b[" in bound.sit("list").out
     assert b"\x1b[" not in bound.run("list").out
 
-    plain = bound.sit("list", env={"NO_COLOR": "1"})
+    assert b"\x1b[" in bound.sit("get", "none").out
 
-    assert b"\x1b[" not in plain.out
+    plain = [bound.sit(*command, env={"NO_COLOR": "1"}) for command in (("list",), ("get", "none"))]
+
+    assert all(b"\x1b[" not in each.out for each in plain)
 
 
 def test_a_known_project_at_a_new_place_is_confirmed_once(bound: Desk, monkeypatch: pytest.MonkeyPatch) -> None:

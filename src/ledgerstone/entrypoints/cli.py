@@ -272,9 +272,10 @@ def recall(
         click.echo(err=True)
     for notice in context.notices:
         door.say(notice)
-    if context.omitted:
+    # An explanation has said it already.
+    if context.omitted and explained is None:
         door.say("left out: " + ", ".join(f"{count} ({reason})" for reason, count in context.omitted.items()))
-    if context.receipt is not None:
+    if context.receipt is not None and explained is None:
         door.say(f"receipt {context.receipt}")
     door.say(NOTICE if anything else "nothing found here")
 

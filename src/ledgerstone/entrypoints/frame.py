@@ -250,9 +250,11 @@ def _report(error: LedgerstoneError, given: Sequence[str]) -> NoReturn:
     if "--json" in options:
         click.echo(json_text(error.wire(), terminal=sys.stderr.isatty()), err=True)
     else:
-        click.echo(f"{click.style('ledgerstone:', fg='red')} {plain(error.message)}", err=True)
+        # No command's context stands any more, which said so.
+        color = False if host.without_colour() else None
+        click.secho(f"{click.style('ledgerstone:', fg='red')} {plain(error.message)}", err=True, color=color)
         if error.hint:
-            click.secho(f"  {plain(error.hint)}", dim=True, err=True)
+            click.secho(f"  {plain(error.hint)}", dim=True, err=True, color=color)
     sys.exit(error.exit_code)
 
 
