@@ -435,10 +435,10 @@ class _Derivation:
         """That a vector stands only where words do; what it says of them, its encoder alone could tell."""
         reader, number = self._reader, self._number
         reach = reader.vectored(number) or Vectored("", 1, 0)
-        through = 0
-        sound = reach.through <= self._replay.size
+        through, width = 0, max(reach.dimension, 1)
+        sound = reach.through <= self._replay.size and reach.dimension == width
         for first, body in reader.vector_blocks(number):
-            slots = [body[start : start + reach.dimension] for start in range(0, len(body), reach.dimension)]
+            slots = [body[start : start + width] for start in range(0, len(body), width)]
             there = [first + place for place, vector in enumerate(slots) if any(vector)]
             sound &= first == through and sum(1 for _ in reader.words_of(number, there)) == len(there)
             through += len(slots)

@@ -350,8 +350,17 @@ def test_query_without_any_piece_changes_nothing(corner: Corner) -> None:
 @pytest.mark.parametrize("limit", [3, 10**9], ids=["large", "small"])
 @pytest.mark.parametrize(
     "edit",
-    ["UPDATE vector SET body = substr(body, 2)", "UPDATE vector SET row = row + 1", "DELETE FROM vector"],
-    ids=["short", "moved", "gone"],
+    [
+        "UPDATE vector SET body = substr(body, 2)",
+        "UPDATE vector SET row = row + 1",
+        "DELETE FROM vector",
+        "UPDATE vectored SET dimension = 0",
+        "UPDATE vectored SET dimension = -1",
+        "UPDATE vectored SET dimension = 255",
+        "UPDATE vectored SET through = through - 1",
+        "UPDATE vectored SET through = 1 << 40",
+    ],
+    ids=["short", "moved", "gone", "nothing wide", "less than that", "narrow", "behind", "ahead"],
 )
 def test_damaged_vectors_are_noticed_found_by_verify_and_dropped_by_rebuild(
     corner: Corner, monkeypatch: pytest.MonkeyPatch, edit: str, limit: int
