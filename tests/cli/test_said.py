@@ -271,15 +271,19 @@ def test_an_alias_is_asked_for_by_its_name(bound: Desk) -> None:
 
 
 def test_home_is_no_place_to_bind(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The refusal says which directory it is; a directory below it is one to bind."""
+    """The refusal, and what finds nothing, say which directory it is; a directory below it is one to bind."""
     desk.ask("init")
     (desk.home / "work").mkdir(exist_ok=True)
     monkeypatch.setenv("HOME", str(desk.home))
     monkeypatch.chdir(desk.home)
     refused = desk.refuse("namespaces", "use", "--new")[1]
+    empty = [desk.run(*command, env={"HOME": str(desk.home)}).err for command in (("recall", "x"), ("list",))]
     monkeypatch.chdir(desk.home / "work")
+    elsewhere = desk.run("recall", "x", env={"HOME": str(desk.home)}).err
 
     assert refused["message"] == "no directory to bind: it is the home directory"
+    assert all("; no project is in sight, since it is the home directory\n" in said for said in empty)
+    assert "in sight" not in elsewhere
     assert desk.ask("namespaces", "use", "--new")["namespace"].startswith("ns_")
 
 

@@ -277,7 +277,10 @@ def recall(
         door.say("left out: " + ", ".join(f"{count} ({reason})" for reason, count in context.omitted.items()))
     if context.receipt is not None and explained is None:
         door.say(f"receipt {context.receipt}")
-    door.say(NOTICE if anything else "nothing found here")
+    if anything:
+        door.say(NOTICE)
+    else:
+        door.say_nothing("nothing found here")
 
 
 @main.command
@@ -350,7 +353,7 @@ def list_(door: Door, /, what: str, limit: int, cursor: str | None, **only: str 
     if page.omitted:
         door.say("left out: " + ", ".join(f"{count} ({reason})" for reason, count in page.omitted.items()))
     if not page.items:
-        door.say("nothing here")
+        door.say_nothing("nothing here")
     if page.cursor is not None:
         door.say(f"more: --cursor {page.cursor}")
 

@@ -101,6 +101,12 @@ class Door:
         if not self.json and text:
             click.secho(text, dim=True, err=True)
 
+    def say_nothing(self, text: str) -> None:
+        """Say that there is nothing to show; and why no project could have anything, where that is so."""
+        settings = self.settings()
+        blind = settings.project is None and settings.place is None
+        self.say(f"{text}; no project is in sight, since {settings.no_place}" if blind else text)
+
     @contextmanager
     def progress(self, what: str) -> Iterator[Callable[[int, int], None]]:
         """Something to tell how much is done, and of how much; shown on standard error, at a terminal only."""
