@@ -233,14 +233,7 @@ def search(
     for word in tokens.keys() & index.tail.keys():
         for position in index.tail[word]:
             fresh.setdefault(position, []).append(word)
-    own = [word for word, thousandths in tokens.items() if thousandths == OWN]
-    signs = [word for word, thousandths in tokens.items() if thousandths == CHARACTER]
-    beside = [word for word, thousandths in tokens.items() if thousandths not in {OWN, CHARACTER}]
-    # A query's own words are not crowded out by words related to them. Which of them count is the same wherever it is
-    # searched; which are read first is a matter of what they cost here.
-    chosen = [ranking.rarest(lane, spread, MAX_QUERY_WORDS) for lane in (own, beside, signs)]
-    kept = [word for lane in chosen for word in ranking.rarest(lane, holding, MAX_QUERY_WORDS) if holding[word]]
-    worth = {word: max(1, ranking.idf(corpus.documents, spread[word]) * tokens[word] // OWN) for word in kept}
+    worth = _worth(tokens, holding, corpus.documents, spread)
     weights = {word: weight for word, weight in worth.items() if tokens[word] != CHARACTER}
     gatherings = {} if earlier is None else earlier
     same = number, tuple(weights.items())
@@ -272,6 +265,7 @@ def search(
         held_by |= _held(near, worth, gathered.postings, fresh)
         scores |= {row.position: scored(row.words, row.length, held_by[row.position]) for row in near}
         scores = _placed(best, scores, lines, gained, held_by)
+    own = [word for word, thousandths in tokens.items() if thousandths == OWN]
     asked, looked_at = frozenset(own), {row.position: row.words for row in rows}
     # Beyond the limit of a query's words, none was looked for in the index.
     unasked = [f" {word} " for word in own if holding[word] and word not in weights]
@@ -324,6 +318,23 @@ def together(counts: Sequence[Counted]) -> Counted:
     for each in counts:
         holding.update(each.holding)
     return Counted(Index(documents, length, {}), holding)
+
+
+def _worth(
+    tokens: Mapping[str, int], holding: Mapping[str, int], documents: int, spread: Mapping[str, int]
+) -> dict[str, int]:
+    """What each word weighs that is looked for and occurs here, in the order in which they are read.
+
+    A query's own words are not crowded out by words related to them. Which of them count is the same wherever it is
+    searched, by how many of all ``documents`` hold each (``spread``); which are read first is a matter of what they
+    cost here (``holding``).
+    """
+    own = [word for word, thousandths in tokens.items() if thousandths == OWN]
+    related = [word for word, thousandths in tokens.items() if thousandths not in {OWN, CHARACTER}]
+    signs = [word for word, thousandths in tokens.items() if thousandths == CHARACTER]
+    chosen = [ranking.rarest(lane, spread, MAX_QUERY_WORDS) for lane in (own, related, signs)]
+    kept = [word for lane in chosen for word in ranking.rarest(lane, holding, MAX_QUERY_WORDS) if holding[word]]
+    return {word: max(1, ranking.idf(documents, spread[word]) * tokens[word] // OWN) for word in kept}
 
 
 def _held(
