@@ -244,8 +244,8 @@ def memory_get(
             missing.append(one)
             continue
         if not notices and found.notices:
-            notices = list(map(_for_agent, found.notices))
-            room -= _size({"notices": notices})
+            notices = list(found.notices)
+            room -= _size(_told({"notices": notices}))
         record = wire.record(replace(found, notices=()))
         fits = _part(record, start=offset, room=room)
         # A text comes in ranges only when even an answer of its own would not hold it.
@@ -431,8 +431,7 @@ class _Exact(FuncMetadata):
 
 
 def _answer(value: dict[str, Any], *, is_error: bool = False) -> CallToolResult:
-    if "notices" in value:
-        value = {**value, "notices": list(map(_for_agent, value["notices"]))}
+    value = _told(value)
     return CallToolResult(
         content=[TextContent(type="text", text=_compact(value))], structured_content=value, is_error=is_error
     )
@@ -532,6 +531,11 @@ class _Door(MCPServer[_House]):
             tasks.start_soon(relay)
             await self._lowlevel_server.run(receiving, answers, self._lowlevel_server.create_initialization_options())
             tasks.cancel_scope.cancel()
+
+
+def _told(value: dict[str, Any]) -> dict[str, Any]:
+    """An answer with its notices as an agent can follow them; to be made of it once."""
+    return value | {"notices": list(map(_for_agent, value["notices"]))} if "notices" in value else value
 
 
 def _for_agent(hint: str) -> str:
