@@ -170,21 +170,21 @@ def _judge(subject: Subject, copy: Home, made: list[str], where: str, figures: F
     differing = [question for question, answer in (answers or {}).items() if answer != genuine[question]]
     invented = texts(answers or {}) - subject.texts
     report = _report(copy)
-    sound = report is not None and report.ok
+    sound, hint = report is not None and report.ok, _hint(report)
     if invented or (sound and differing and not refused):
         figures.false.append(f"{where}: {invented or differing}")
     remembered = _where_remembered(subject.known, copy)
     if sound:
         if refused or remembered is None:
             figures.contradicted.append(where)
-        figures.idle.update(f"{one.split()[1 if one.startswith('UPDATE') else 2]}" for one in made)
+        figures.idle.update(one.split()[1 if one.startswith("UPDATE") else 2] for one in made)
         return
     figures.noticed += 1
     # No memory rests on a receipt, and an index cut by another program was made anew by whoever opened the store.
     if remembered is not None and any(finding.code != "receipt" for finding in remembered.findings):
         figures.unfenced.append(where)
     figures.differing += bool(differing) and not refused
-    if report is None or "ledgerstone rebuild" not in (report.hint or ""):
+    if "ledgerstone rebuild" not in hint:
         figures.history += 1
         return
     try:
@@ -192,18 +192,23 @@ def _judge(subject: Subject, copy: Home, made: list[str], where: str, figures: F
             memory.rebuild()
     except LedgerstoneError as error:
         # It was said that it may be so, and what helps then.
-        if "restore" in f"{report.hint}" and "restore" in error.hint:
+        if "restore" in hint and "restore" in error.hint:
             figures.history += 1
         else:
-            figures.circles.append(f"{where}: {report.hint}: {error.message}; {error.hint}")
+            figures.circles.append(f"{where}: {hint}: {error.message}; {error.hint}")
         return
     after = _report(copy)
     if after is not None and after.ok and _answers(copy) == genuine:
         figures.rebuilt += 1
-    elif after is not None and not after.ok and "ledgerstone rebuild" not in (after.hint or ""):
+    elif after is not None and not after.ok and "ledgerstone rebuild" not in _hint(after):
         figures.history += 1
     else:
         figures.circles.append(f"{where}: after the rebuild: {after}")
+
+
+def _hint(report: Report | None) -> str:
+    """What verify says to do; nothing where it said nothing."""
+    return "" if report is None else report.hint or ""
 
 
 def texts(answers: Mapping[str, Answer]) -> set[str]:
