@@ -652,7 +652,8 @@ class Memory:
         Everything is verified before any of it shows; a public key suffices for that. An export of one namespace makes
         a store of its own, which takes the signing key: it says what it goes on without. What is here already changes
         nothing. A store that went on otherwise is a ConflictError. What was erased on this machine does not come
-        back. Adding takes admin; for ``accept`` see ``restore``. With ``dry_run`` all is judged, and nothing changed.
+        back. Adding takes admin; for ``accept`` see ``restore``. With ``dry_run`` all is judged, and no store made
+        or changed.
         """
         where = _place(path, anywhere=anywhere)
         opening = moving.Opening(keys, caller, _folder(state), clock, entropy)

@@ -272,7 +272,7 @@ def recall(
         click.echo(err=True)
     for notice in context.notices:
         door.say(notice)
-    # An explanation has said it already.
+    # An explanation has said both already.
     if context.omitted and explained is None:
         door.say("left out: " + ", ".join(f"{count} ({reason})" for reason, count in context.omitted.items()))
     if context.receipt is not None and explained is None:
